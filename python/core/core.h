@@ -103,7 +103,7 @@ bool core_restore_exception(void);
 typedef enum core_watch {
     CORE_NOT_WATCHED,
     CORE_WATCHED,
-    CORE_INTERRUPTED /* before it has begun: an exception is set */
+    CORE_INTERRUPTED /* before it has begun, or it cannot: an exception is set */
 } core_watch;
 core_watch core_watch_begin(void);
 void core_watch_end(core_watch begun);

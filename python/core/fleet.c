@@ -254,6 +254,21 @@ static PyObject *fleet_do(PyObject *self, PyObject *args)
     return core_done(st);
 }
 
+/* fleet_shrink(fleet, unseen_days): how many rows went. */
+static PyObject *fleet_shrink(PyObject *self, PyObject *args)
+{
+    uint64_t removed = 0;
+    fl_status st;
+    fl_fleet *f;
+    int days;
+
+    (void)self;
+    if (!PyArg_ParseTuple(args, "O&i", core_fleet, &f, &days))
+        return NULL;
+    CORE_WORK(st, fl_fleet_shrink(f, days, &removed));
+    return st ? core_fail(st) : PyLong_FromUnsignedLongLong(removed);
+}
+
 /* --- together ------------------------------------------------------------ */
 
 static PyObject *number_list(const double *x, size_t n)
@@ -328,6 +343,8 @@ PyMethodDef core_fleet_methods[] = {
       "Makes the programs of trainers and servers." },
     { "transpiler_program", transpiler_program, METH_VARARGS, "One of them." },
     { "fleet_do", fleet_do, METH_VARARGS, "What a member does." },
+    { "fleet_shrink", fleet_shrink, METH_VARARGS,
+      "Rows that were not seen for long go." },
     { "fleet_reduce", fleet_reduce, METH_VARARGS, "Numbers over workers." },
     { "fleet_gather", fleet_gather, METH_VARARGS, "A number of every one." },
     { NULL, NULL, 0, NULL },

@@ -38,7 +38,7 @@ static void handle_dealloc(PyObject *o)
     PyTypeObject *type = Py_TYPE(o);
     freefunc free_object = (freefunc)PyType_GetSlot(type, Py_tp_free);
 
-    if (h->owned)
+    if (h->owned && !fl_is_cut_off())
         free_ptr(h->kind, h->ptr);
     Py_XDECREF(h->also);
     Py_XDECREF(h->owner);

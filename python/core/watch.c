@@ -107,6 +107,14 @@ core_watch core_watch_begin(void)
 {
     struct sigaction ours = { .sa_sigaction = on_signal };
 
+    if (fl_is_cut_off()) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        "this process was forked from one that ran already, "
+                        "and has none of its threads: it may read data; start "
+                        "it by multiprocessing's \"spawn\" or \"forkserver\" "
+                        "to run anything");
+        return CORE_INTERRUPTED;
+    }
     if (PyThread_get_thread_ident() != main_thread)
         return CORE_NOT_WATCHED;
     if (depth++)

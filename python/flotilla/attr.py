@@ -53,11 +53,12 @@ class ParamAttr:
 
 
 class WeightNormParamAttr(ParamAttr):
-    """Fluid's weight normalisation, which is not there."""
+    """A parameter that is learned as a length and a direction, w = g v / |v|;
+    the norm is over all axes but dim, or over all."""
 
     def __init__(self, dim=None, name=None, initializer=None,
                  learning_rate=1.0, regularizer=None, trainable=True,
                  do_model_average=False):
-        raise NotImplementedError("WeightNormParamAttr: weight normalisation "
-                                  "is not there; use layers.l2_normalize of "
-                                  "the parameter")
+        super().__init__(name, initializer, learning_rate, regularizer,
+                         trainable, do_model_average)
+        self.dim = dim

@@ -93,6 +93,12 @@ class CompiledProgram:
             self._build = build_strategy
         if places is not None and not isinstance(places, (list, tuple)):
             places = [places]
+        if self._build.sync_batch_norm and any(
+                op.type == "batch_norm"
+                for op in self._program.global_block().ops):
+            raise NotImplementedError(
+                "BuildStrategy.sync_batch_norm: no operator here normalises "
+                "over replicas; leave it out")
         self._parallel = (loss_name, exec_strategy or ExecutionStrategy(),
                           len(places) if places else 0)
         self._share = share_vars_from
@@ -134,7 +140,8 @@ class CompiledProgram:
         if self._program._readers:
             feed = read.next_feeds(self._program, feed, n)
         if not isinstance(feed, (list, tuple)):
-            return feed, self._n_replicas(feed, n)
+            n = self._n_replicas(feed, n)
+            return _parted(feed, n), n
         if len(feed) > n:
             raise ValueError(f"{len(feed)} feeds for {n} replicas; feed a "
                              "batch for each, or one that is split")
@@ -162,6 +169,31 @@ class CompiledProgram:
                 self._build.gradient_scale_strategy, how.num_threads, n)
         return found
 
+    def _counts_shares(self):
+        """Whether the loss of each replica is a share of that of the step."""
+        return (self._parallel[0] is not None and
+                self._build.gradient_scale_strategy ==
+                BuildStrategy.GradientScaleStrategy.CoeffNumDevice)
+
+    def _updates(self):
+        return any(op._is_optimize_op()
+                   for op in self._program.global_block().ops)
+
+    def _of_step(self, name, values):
+        """Gradients as those of the loss of the step, of which each replica
+        has its share. Those of a parameter are put together, which the library
+        has done where there is an update."""
+        found = name[:-len("@GRAD")] if name.endswith("@GRAD") else None
+        block = self._program.global_block()
+        if found is None or not block.has_var(found) or not all(
+                isinstance(v, np.ndarray) for v in values):
+            return values
+        if not isinstance(block.var(found), ir.Parameter):
+            return [v / v.dtype.type(len(values)) for v in values]
+        if self._updates():
+            return values
+        return [sum(values) / values[0].dtype.type(len(values))] * len(values)
+
     def _run(self, exe, feed, names, scope, return_numpy, return_merged):
         if self._is_inference:
             return self._predictor.run(feed)
@@ -176,10 +208,26 @@ class CompiledProgram:
         by_fetch = [found[i::len(names)] for i in range(len(names))]
         if not return_numpy:
             by_fetch = [[tensor.as_value(v) for v in vs] for vs in by_fetch]
+        elif n > 1 and self._counts_shares():
+            by_fetch = [self._of_step(name, vs) for name, vs in
+                        zip(names, by_fetch)]
         if not return_merged:
             return by_fetch
         merged = [_merged(vs, return_numpy) for vs in by_fetch]
         return fetched.values(merged) if return_numpy else merged
+
+
+def _parted(feed, n):
+    """Arrays of different numbers of rows are cut each for itself, what is left
+    over going to the last replica; else the library parts the samples."""
+    arrays = {k: np.asarray(v) for k, v in (feed or {}).items()
+              if isinstance(v, np.ndarray)}
+    counts = {len(v) for v in arrays.values() if v.ndim}
+    if n == 1 or len(counts) < 2 or len(arrays) < len(feed) or min(counts) < n:
+        return feed
+    return tuple({k: v[i * (len(v) // n):
+                       None if i + 1 == n else (i + 1) * (len(v) // n)]
+                  for k, v in arrays.items()} for i in range(n))
 
 
 def _merged(values, is_numpy):

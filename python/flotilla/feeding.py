@@ -9,6 +9,13 @@ the feed is refused.
 import numpy as np
 
 from . import _core, ir, types
+from .data import frame
+
+
+def _is_column(value):
+    """One of Arrow, polars or pandas."""
+    return (hasattr(value, "null_count") or
+            hasattr(value, "to_arrow") or hasattr(value, "iloc"))
 
 
 def contiguous(value, var):
@@ -18,6 +25,9 @@ def contiguous(value, var):
         return value._fed()
     if isinstance(value, np.ndarray):
         return np.ascontiguousarray(value)
+    if var is not None and _is_column(value):
+        found = frame.value_of(value, var)
+        return found._fed() if hasattr(found, "_fed") else found
     dtype = types.to_numpy(var.dtype) if var is not None else None
     try:
         array = np.asarray(value, dtype=dtype)

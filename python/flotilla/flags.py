@@ -6,30 +6,27 @@ _FLAGS = {"FLAGS_check_nan_inf": "check_nan_inf",
           "FLAGS_paddle_num_threads": "num_threads"}
 
 
-def _setting(flag, what):
-    if flag not in _FLAGS:
+def _known(flag, what):
+    if flag not in _globals or flag in _globals._fixed:
         raise ValueError(f"Flag {flag} cannot {what} its value through this "
-                         f"function: {', '.join(_FLAGS)} are settings here")
-    return _FLAGS[flag]
+                         f"function{near.hint(flag, _globals)}")
+    return flag
 
 
 def set_flags(flags):
-    """Sets flags that are settings here, {name: value}."""
+    """Sets flags, {name: value}."""
     if not isinstance(flags, dict):
         raise TypeError("flags in set_flags should be a dict")
     for name, value in flags.items():
-        text = str(value).lower() if isinstance(value, bool) else str(value)
-        _core.ctx_set(ir.ctx, _setting(name, "set"), text)
+        _globals[_known(name, "set")] = value
 
 
 def get_flags(flags):
-    """{name: value} of one flag or several that are settings here."""
+    """{name: value} of one flag or several."""
     names = [flags] if isinstance(flags, str) else flags
     if not isinstance(names, (list, tuple)):
         raise TypeError("Flags in get_flags should be a list, tuple or string.")
-    found = {n: _core.ctx_get(ir.ctx, _setting(n, "get")) for n in names}
-    return {n: v == "true" if v in ("true", "false") else int(v)
-            for n, v in found.items()}
+    return {n: _globals[_known(n, "get")] for n in names}
 
 
 class _Globals:
@@ -57,7 +54,8 @@ class _Globals:
 
     def __getitem__(self, name):
         if name in _FLAGS:
-            return get_flags(name)[name]
+            text = _core.ctx_get(ir.ctx, _FLAGS[name])
+            return text == "true" if text in ("true", "false") else int(text)
         if name not in self:
             raise KeyError(f"there is no flag {name}"
                            f"{near.hint(name, self.keys())}")
@@ -71,7 +69,8 @@ class _Globals:
         if name in self._fixed:
             raise RuntimeError(f"flag {name} cannot be changed here")
         if name in _FLAGS:
-            set_flags({name: value})
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            _core.ctx_set(ir.ctx, _FLAGS[name], text)
         else:
             self._kept[name] = type(self[name])(value)
 

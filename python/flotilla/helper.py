@@ -1,8 +1,8 @@
 """LayerHelper: what a layer needs to add its variables and operators."""
 import copy
 
-from . import ir, names, types
-from .attr import ParamAttr
+from . import ir, names, types, weight_norm
+from .attr import ParamAttr, WeightNormParamAttr
 from .check import check_type
 from .initializer import ConstantInitializer, XavierInitializer
 
@@ -74,18 +74,27 @@ class LayerHelper:
                          default_initializer=None, stop_gradient=False,
                          type=types.VarType.LOD_TENSOR):
         """A parameter in both programs, and its first value in startup."""
+        attr = ParamAttr._to_attr(copy.deepcopy(attr))
         if attr is False:
             return None
-        attr = copy.deepcopy(attr)
         attr._set_default_initializer(
             default_initializer or
             (ConstantInitializer(0.0) if is_bias else XavierInitializer()))
         if attr.name is None:
             attr.name = names.generate(f"{self.name}.{'b' if is_bias else 'w'}")
+        if isinstance(attr, WeightNormParamAttr):
+            return weight_norm.create(self, attr, shape, dtype)
         self.startup_program.global_block().create_parameter(
             shape, dtype, **attr._to_kwargs(with_initializer=True))
         return self.main_program.global_block().create_parameter(
             shape, dtype, stop_gradient=stop_gradient, **attr._to_kwargs())
+
+    def get_parameter(self, name):
+        """The parameter of that name, which a layer has made before."""
+        param = self.main_program.global_block().var(name)
+        if not isinstance(param, ir.Parameter):
+            raise ValueError(f"no Parameter name {name} found")
+        return param
 
     def create_table(self, attr, shape, dtype):
         """A parameter whose rows are in a table of ids, which operator

@@ -112,6 +112,8 @@ class Block:
                 for h in _core.block_vars(self._handle)}
         for name, face in self._vars.items():
             made.setdefault(name, face)
+        if not self.idx:
+            made.update(self.program._more_vars)
         return made
 
     def has_var(self, name):
@@ -161,8 +163,9 @@ class Block:
     def create_var(self, name=None, shape=None, dtype=None, lod_level=None,
                    persistable=None, is_data=False, stop_gradient=False,
                    type=VarType.LOD_TENSOR, need_check_feed=False,
-                   error_clip=None):
-        """A variable; one whose shape is not said waits for its operator."""
+                   error_clip=None, initializer=None):
+        """A variable; one whose shape is not said waits for its operator, and
+        an initializer writes a value here."""
         name = name or names.generate("_generated_var")
         flags = {"persistable": bool(persistable), "is_data": bool(is_data),
                  "stop_gradient": bool(stop_gradient)}
@@ -170,6 +173,7 @@ class Block:
         if face is None:
             face = self._vars[name] = Variable(self, name, dtype, **flags)
             face._declared_type = type
+            face._waits_for_feed = shape is None
         else:
             self._expect_same(face, shape, dtype, lod_level, persistable)
         face.error_clip = error_clip
@@ -180,6 +184,8 @@ class Block:
             shape, dtype = (), VarType.FP32 if dtype is None else dtype
         if shape is not None and dtype is not None and not face._exists():
             self._declare(face, shape, dtype, lod_level or 0, kind)
+        if initializer is not None:
+            initializer(face, self)
         return face
 
     @staticmethod
@@ -303,6 +309,8 @@ class Block:
         role = self.program._role_of(attrs)
         known, extra = self._split_attrs(type, attrs)
         ins, outs = _arguments(inputs, type), _arguments(outputs, type)
+        for _, name in ins:
+            self._declare_given(name)
         for _, name in outs:
             self._declare_outside(name)
         extra["op_callstack"] = place.caller()
@@ -322,6 +330,14 @@ class Block:
                 if face._known is None:
                     face._take(_core.block_var(self._handle, name))
         return op
+
+    def _declare_given(self, name):
+        """A variable that was declared without a shape and that no operator
+        makes is fed: what it is, the feed says."""
+        face = self._vars.get(name)
+        if (face is not None and face._dtype is not None and
+                face._waits_for_feed and not face._exists()):
+            self._declare(face, (), face._dtype)
 
     def _declare_outside(self, name):
         """A variable of an outer block that this block makes is declared

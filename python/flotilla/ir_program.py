@@ -48,6 +48,7 @@ class Program:
         self._extra = extra if extra is not None else {}
         self._is_distributed = False  # that of a member of a job
         self._listing = None  # what shows of its operators (fleet/listing.py)
+        self._more_vars = {}  # and of its variables
         self._readers = {}  # queues of batches, by the reader's name
         self._reads = None  # its operators `read`, as data.read found them
         self._checked = set()  # what is fed to these is checked
@@ -197,7 +198,14 @@ class Program:
         return program
 
     def _prune(self, targets):
-        found = [name_of(t) for t in as_list(targets)]
+        found = []
+        for t in as_list(targets):
+            names = getattr(t, "output_arg_names", [name_of(t)])
+            if not all(isinstance(name, str) for name in names):
+                raise ValueError("All targets of Program._prune_with_input() "
+                                 "can only be Variable or Operator, but "
+                                 f"received {type(t)}.")
+            found += names
         new = Program(_core.program_pruned(self._handle, found),
                       dict(self._extra))
         new._copy_faces(self)
@@ -231,7 +239,9 @@ class Program:
     def _trains(self):
         """Whether it has gradients or updates."""
         return any(_core.op_role(h) in (ROLES["backward"], ROLES["optimize"])
-                   for b in self.blocks for h in _core.block_ops(b._handle))
+                   for i in range(_core.program_n_blocks(self._handle))
+                   for h in _core.block_ops(_core.program_block(self._handle,
+                                                                i)))
 
     def list_vars(self):
         """The variables of all blocks, one by one."""
@@ -243,9 +253,12 @@ class Program:
         return [p for b in self.blocks for p in b.all_parameters()]
 
     def to_string(self, throw_on_error=False, with_details=False):
-        """Its text."""
+        """Its text; with details its variables, block by block, as well."""
         expect_bools(throw_on_error=throw_on_error, with_details=with_details)
-        return str(self)
+        if not with_details:
+            return str(self)
+        return "\n".join([str(self)] + [b.to_string(throw_on_error, True)
+                                        for b in self.blocks])
 
     @staticmethod
     def from_text(text):

@@ -16,6 +16,7 @@ class Variable:
         self.error_clip = None
         self.op = None  # the last one that was added to write it
         self._declared_type = VarType.LOD_TENSOR
+        self._waits_for_feed = False  # declared by a user, without a shape
         self._name = name
         self._dtype = None if dtype is None else types.var_type(dtype)
         self._pending = flags

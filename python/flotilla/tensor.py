@@ -176,6 +176,10 @@ class LoDTensor:
         array = np.asarray(self._array, dtype=dtype)
         return array.copy() if copy else array
 
+    def __buffer__(self, flags):
+        """For memoryview and others, which ask for it from Python 3.12 on."""
+        return memoryview(self.__array__())
+
     # --- offsets ---
 
     def set_lod(self, lod):

@@ -10,7 +10,11 @@ The table updates its rows by a rule of its own, when backward runs; torch's
 optimizer has the other parameters. Rows of new ids are made in training;
 eval() makes none and pushes nothing.
 """
-import torch
+try:
+    import torch
+except ImportError:
+    raise ImportError("flotilla.torch is rows for PyTorch, which is not here: "
+                      "pip install torch") from None
 
 
 class _Lookup(torch.autograd.Function):

@@ -57,6 +57,20 @@ class Names(unittest.TestCase):
         with fluid.program_guard(fluid.Program()):
             self.assertIsNot(fleet.main_program, first)
 
+    def test_texts_are_changed_in_place_when_that_is_asked_for(self):
+        import paddle.compat as cpt
+        for kind in (list, set):
+            given = kind([b"a", "b"])
+            self.assertEqual(cpt.to_text(given), kind(["a", "b"]))
+            self.assertIn(b"a", given)
+            self.assertIs(cpt.to_text(given, inplace=True), given)
+            self.assertEqual(given, kind(["a", "b"]))
+        given = {b"a": b"b"}
+        self.assertIs(cpt.to_text(given, inplace=True), given)
+        self.assertEqual(given, {"a": "b"})
+        with self.assertRaises(AssertionError):
+            cpt.get_exception_message(None)
+
     def test_a_name_is_imported_out_of_its_module(self):
         from paddle.fluid.backward import append_backward
         self.assertIs(append_backward, fluid.append_backward)

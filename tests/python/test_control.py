@@ -116,6 +116,27 @@ class Conditions(Case):
         self.assertEqual([float(self.run_for(out, x=np.array([v], "f4"))[0][0])
                           for v in (0.5, 3.0)], [1.0, 2.0])
 
+    def gradient_of_a_change(self, reads):
+        """Of the sum of squares of h = 3 x, which becomes twice itself, or 10
+        x, when c holds."""
+        x = self.data("x", [2])
+        c = self.data("c", [1], "bool", smooth=False)
+        h, z = layers.scale(x, 3.0), layers.scale(x, 5.0)
+        with layers.ConditionalBlock([c], is_scalar_condition=True).block():
+            layers.assign(layers.scale(h if reads else z, 2.0), h)
+        fl.append_backward(layers.reduce_sum(layers.square(h)))
+        return [self.run_for("x@GRAD", x=np.ones(2, "f4"),
+                             c=np.array([held]))[0].tolist()
+                for held in (True, False)]
+
+    def test_a_gradient_gets_to_a_value_that_a_condition_changes(self):
+        self.assertEqual(self.gradient_of_a_change(reads=True),
+                         [[72, 72], [18, 18]])
+
+    def test_a_gradient_gets_to_a_value_that_a_condition_replaces(self):
+        self.assertEqual(self.gradient_of_a_change(reads=False),
+                         [[200, 200], [18, 18]])
+
     def test_if_else_parts_rows_and_joins_them(self):
         x = self.data("x", [None, 1])
         zero = layers.fill_constant_batch_size_like(x, [-1, 1], "float32", 0.0)

@@ -2,6 +2,8 @@
 import contextlib
 import io
 import os
+import subprocess
+import sys
 import tempfile
 import types
 import unittest
@@ -57,6 +59,19 @@ class Flags(unittest.TestCase):
         fluid.set_flags({"FLAGS_check_nan_inf": True})
         self.assertEqual(fluid.get_flags("FLAGS_check_nan_inf"),
                          {"FLAGS_check_nan_inf": True})
+
+    def test_the_environment_says_it_as_well(self):
+        script = ("import paddle.fluid as fluid;"
+                  "print(fluid.get_flags('FLAGS_check_nan_inf'))")
+        out = subprocess.run([sys.executable, "-c", script], text=True,
+                             check=True, capture_output=True,
+                             env={**os.environ, "FLAGS_check_nan_inf": "1"})
+        self.assertIn("True", out.stdout)
+
+    def test_how_1_8_keeps_memory_is_kept(self):
+        fluid.set_flags({"FLAGS_eager_delete_tensor_gb": 1})
+        self.assertEqual(fluid.get_flags(["FLAGS_eager_delete_tensor_gb"]),
+                         {"FLAGS_eager_delete_tensor_gb": 1.0})
 
     def test_one_that_is_none(self):
         with self.assertRaisesRegex(ValueError, "FLAGS_x"):

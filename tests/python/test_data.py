@@ -1,5 +1,8 @@
 """Readers, feeders, loaders, data sets."""
+import gzip
+import os
 import unittest
+from unittest import mock
 
 import numpy as np
 
@@ -258,6 +261,63 @@ pipe_command: "cat"
         feed, = next(iter(fl.DataLoader.from_dataset(d, None,
                                                      drop_last=False)))
         self.assertEqual(np.array(feed["ids"]).ravel().tolist(), [7, 8, 9])
+
+    def records(self, d):
+        with fl.scope_guard(fl.Scope()):
+            d.load_into_memory()
+        return d.get_memory_data_size()
+
+    def of_hdfs(self, *paths):
+        """A dataset over files that only a command knows."""
+        d = self.dataset("InMemoryDataset")
+        d.set_filelist(list(paths))
+        return d
+
+    def command(self, name, text):
+        path = os.path.join(self.folder, name)
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("#!/bin/sh\n" + text)
+        os.chmod(path, 0o755)
+        return path
+
+    def test_files_of_hdfs_come_by_the_command_that_is_said(self):
+        with open(self.file, encoding="utf-8") as f:
+            n = len(f.readlines())
+        d = self.of_hdfs("hdfs:/data/part-0", self.file)
+        fetch = self.command("fetch", f'[ "$2" = hdfs:/data/part-0 ] && cat '
+                                      f'"$1"')
+        d.set_download_cmd(f"{fetch} {self.file}")
+        self.assertEqual(self.records(d), 2 * n)
+        self.command("hadoop", 'test "$1" = fs && test "$3" = '
+                     'fs.default.name=hdfs://a && test "$6" = -cat && '
+                     f'cat {self.file}')
+        d = self.of_hdfs("afs:/data/part-1")
+        d.set_hdfs_config("hdfs://a", "me,secret")
+        with mock.patch.dict(os.environ, PATH=self.folder + os.pathsep +
+                             os.environ["PATH"]):
+            self.assertEqual(self.records(d), n)
+
+    def test_a_file_that_does_not_come_is_no_empty_file(self):
+        d = self.of_hdfs("hdfs:/data/part-0")
+        d.set_download_cmd(self.command("fetch", "exit 3"))
+        with self.assertRaisesRegex(fl.Error, "part-0"):
+            self.records(d)
+        d = self.dataset("InMemoryDataset")
+        d.set_pipe_command("false")
+        d.set_parse_ins_id(True)
+        with self.assertRaisesRegex(fl.Error, "false"):
+            self.records(d)
+
+    def test_a_command_gets_what_a_gz_file_holds(self):
+        packed = os.path.join(self.folder, "more.gz")
+        with open(self.file, "rb") as f, gzip.open(packed, "wb") as to:
+            text = f.read()
+            to.write(text)
+        d = self.dataset("InMemoryDataset")
+        d.set_filelist([packed, self.file])
+        d.set_pipe_command("sed s/^/1\\ 3\\ /")
+        d.set_parse_ins_id(True)
+        self.assertEqual(self.records(d), 2 * text.count(b"\n"))
 
     def test_what_a_dataset_has_not_is_refused_by_name(self):
         d = self.dataset("InMemoryDataset")

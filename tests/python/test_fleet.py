@@ -91,6 +91,7 @@ loss = fluid.layers.mean(fluid.layers.cross_entropy(p, y))
 fleet.init()
 strategy = fleet.DistributedStrategy()
 strategy.a_sync = False
+{more}
 fleet.distributed_optimizer({optimizer}, strategy).minimize(loss)
 if fleet.is_server():
     fleet.init_server()
@@ -223,12 +224,56 @@ class Jobs(FolderCase):
                           f"SGD(0.5, {decay}L2Decay(0.01))",
                           f"SGD(0.5, {decay}L1Decay(0.01))"):
             with self.subTest(optimizer=optimizer):
-                script = SAME.format(optimizer="fluid.optimizer." + optimizer)
-                found = [re.findall(r"losses .*", self.run_job(script, *how))
+                found = [self.losses(optimizer, *how)
                          for how in (("--worker_num=1",),
                                      ("--server_num=2", "--worker_num=2"))]
                 self.assertEqual(len(found[0]), 1)
                 self.assertEqual(found[0], found[1])
+
+    def losses(self, optimizer, *how, more=""):
+        script = SAME.format(optimizer="fluid.optimizer." + optimizer,
+                             more=more)
+        return re.findall(r"losses .*", self.run_job(script, *how))
+
+    def test_numbers_travel_as_the_strategy_of_either_kind_says(self):
+        old = ("from paddle.fluid.incubate.fleet.parameter_server."
+               "distribute_transpiler.distributed_strategy import "
+               "StrategyFactory\n"
+               "strategy = StrategyFactory.create_sync_strategy()\n"
+               "strategy.set_trainer_runtime_config("
+               "{'wire_pull': 'bf16', 'wire_push': 'bf16'})")
+        new = "strategy.wire_pull = strategy.wire_push = 'bf16'"
+        how = ("--server_num=1", "--worker_num=1")
+        whole = self.losses("SGD(0.5)", *how)
+        found = [self.losses("SGD(0.5)", *how, more=more)
+                 for more in (old, new)]
+        self.assertEqual(found[0], found[1])
+        self.assertNotEqual(found[0], whole)
+        for a, b in zip(found[0][0].split()[1:], whole[0].split()[1:]):
+            self.assertAlmostEqual(float(a), float(b), 2)
+        geo = new + "\nstrategy.a_sync, strategy.a_sync_configs = True, " \
+                    "{'k_steps': 4}"
+        out = self.run_job(SAME.format(optimizer="fluid.optimizer.SGD(0.5)",
+                                       more=geo), *how, code=1)
+        self.assertIn("wire_p", out)
+
+    def test_what_is_computed_again_is_the_same(self):
+        new = ("strategy.recompute = True\n"
+               "strategy.recompute_configs = {'checkpoints': [e, p]}")
+        old = ("from paddle.fluid.incubate.fleet.collective import "
+               "DistributedStrategy\n"
+               "strategy = DistributedStrategy()\n"
+               "strategy.forward_recompute = True\n"
+               "strategy.recompute_checkpoints = [e, p]")
+        how = ("--worker_num=2",)
+        whole = self.losses("SGD(0.5)", *how)
+        for more in (old, new):
+            again = more + "\nimport atexit\natexit.register(lambda: print(" \
+                           "'twice', '.subprog_' in str(loss.block.program)))"
+            out = self.run_job(SAME.format(
+                optimizer="fluid.optimizer.SGD(0.5)", more=again), *how)
+            self.assertEqual(re.findall(r"losses .*", out), whole)
+            self.assertIn("twice True", out)
 
     def test_a_worker_that_fails_ends_its_job(self):
         for how in (("--server_num=1", "--worker_num=2"), ("--worker_num=2",)):

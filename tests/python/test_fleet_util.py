@@ -6,6 +6,7 @@ import unittest
 
 import numpy as np
 
+import flotilla as fl
 import paddle.distributed.fleet as fleet2
 import paddle.fluid as fluid
 from paddle.distributed.fs_wrapper import LocalFS
@@ -176,6 +177,29 @@ class Checkpoints(unittest.TestCase):
                                             ignore_empty=False)
 
 
+class Tables(unittest.TestCase):
+    def test_rows_of_pslibs_tables_are_cleared_by_number(self):
+        main, startup = fluid.Program(), fluid.Program()
+        with fluid.program_guard(main, startup), fluid.unique_name.guard(), \
+                fluid.scope_guard(fluid.Scope()):
+            ids = fluid.layers.data("ids", [1], dtype="int64")
+            rows = fluid.layers.embedding(ids, [100, 4], is_sparse=True,
+                                          is_distributed=True, param_attr="w")
+            loss = fluid.layers.mean(rows)
+            pslib.init()
+            pslib.distributed_optimizer(fluid.optimizer.SGD(0.1)).minimize(
+                loss, startup_programs=startup)
+            exe = fluid.Executor()
+            exe.run(startup)
+            exe.run(main, feed={"ids": np.arange(5).reshape(5, 1)})
+            self.assertEqual(len(fl.Table.find("w")), 5)
+            self.assertEqual(pslib.shrink_sparse_table(), 0)
+            with self.assertRaisesRegex(ValueError, "no table 1.*order: w"):
+                pslib.clear_one_table(1)
+            pslib.clear_model()
+            self.assertEqual(len(fl.Table.find("w")), 0)
+
+
 class Refusals(unittest.TestCase):
     def test_pslib_has_one_loss_and_no_dict_of_accessors(self):
         fleet2.init()
@@ -185,6 +209,15 @@ class Refusals(unittest.TestCase):
             pslib.distributed_optimizer(sgd, {"a": 1})
         with self.assertRaisesRegex(NotImplementedError, "one loss, not 2"):
             pslib.distributed_optimizer(sgd).minimize([1, 2])
+
+    def test_pslib_says_what_it_has_not(self):
+        for call in ("print_table_stat", "save_cache_model", "revert",
+                     "save_one_table"):
+            with self.assertRaisesRegex(NotImplementedError,
+                                        f"pslib.fleet.{call}: "):
+                getattr(pslib, call)(0)
+        with self.assertRaisesRegex(NotImplementedError, "of mode 3"):
+            pslib.save_model("/nowhere", mode=3)
 
     def test_models_are_saved_by_an_executor(self):
         fleet2.init()

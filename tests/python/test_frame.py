@@ -84,6 +84,10 @@ class Arrow(Case):
             address = column.values.buffers()[1].address
             self.assertEqual(np.asarray(value).ctypes.data, address)
 
+    def test_columns_are_fed_as_they_are(self):
+        table = self.table()
+        self.check({"ids": table["ids"], "x": table["x"]})
+
     def test_parts_of_a_table_keep_their_lists(self):
         loader = fl.DataLoader.from_frame(self.vars, self.table(), 3,
                                           drop_last=False)

@@ -87,6 +87,30 @@ def loop():
 ended(loop)
 """
 
+# One run that never ends; its third lap says that it is under way.
+LOOPING = NET + """
+endless = fl.Program()
+with fl.program_guard(endless, fl.Program()):
+    i = fl.layers.fill_constant([1], "int64", 0)
+    n = fl.layers.fill_constant([1], "int64", -1)
+    goes_on = fl.layers.less_than(n, i)
+    out = endless.global_block().create_var(name="lap", shape=[1],
+                                            dtype="int64")
+
+    def tell(lap):
+        lap = np.array(lap)
+        if lap[0] == 3:
+            print("inside", flush=True)
+        return lap
+
+    loop = fl.layers.While(goes_on)
+    with loop.block():
+        fl.layers.increment(i, 1, in_place=True)
+        fl.layers.py_func(tell, i, out)
+        fl.layers.less_than(n, i, cond=goes_on)
+ended(lambda: exe.run(endless))
+"""
+
 RAISING = NET + """
 class Bad(fl.FetchHandler):
     def handler(self, values):
@@ -130,6 +154,9 @@ class Interrupts(unittest.TestCase):
 
     def test_a_loop_of_runs_ends(self):
         self.check(RUNNING)
+
+    def test_a_run_that_loops_ends(self):
+        self.check(LOOPING)
 
     def test_an_exception_of_a_handler_ends_the_pass_and_is_raised(self):
         with tempfile.TemporaryDirectory() as folder:

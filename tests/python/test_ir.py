@@ -198,8 +198,18 @@ class Texts(unittest.TestCase):
         for thing in (self.program, block, self.y, block.ops[0]):
             self.assertIsInstance(thing.to_string(True), str)
         self.assertIn("persistable", self.y.to_string(True, True))
+        self.assertIn("persistable", self.program.to_string(True, True))
         with self.assertRaisesRegex(AssertionError, "throw_on_error"):
             self.program.to_string("yes")
+
+    def test_a_part_is_cut_out_by_variables_and_operators(self):
+        first = self.program.global_block().ops[0]
+        self.assertEqual(len(self.program._prune([first]).global_block().ops),
+                         1)
+        self.assertEqual(len(self.program._prune(self.y).global_block().ops),
+                         2)
+        with self.assertRaisesRegex(ValueError, "Variable or Operator"):
+            self.program._prune(None)
 
     def test_there_is_no_eager_mode(self):
         for name in ("numpy", "backward", "gradient", "set_value"):

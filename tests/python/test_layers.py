@@ -51,6 +51,14 @@ class Layers(NetCase):
             self.run_for(fl.layers.leaky_relu(x, alpha=0.1), x=a)[0],
             [[-0.1, 2]], rtol=1e-6)
 
+    def test_numbers_roll_as_one_row_or_along_axes(self):
+        x = fl.layers.data("x", [2, 3], append_batch_size=False)
+        a = np.arange(6, dtype="float32").reshape(2, 3)
+        flat, both = self.run_for(fl.layers.roll(x, 1),
+                                  fl.layers.roll(x, [1, -1], [0, 1]), x=a)
+        np.testing.assert_array_equal(flat, np.roll(a, 1))
+        np.testing.assert_array_equal(both, np.roll(a, [1, -1], (0, 1)))
+
     def test_a_setting_that_there_is_not(self):
         with self.assertRaisesRegex(TypeError, "leaky_relu.*beta"):
             fl.layers.leaky_relu(fl.layers.data("x", [2]), beta=1.0)

@@ -226,5 +226,30 @@ class Around(unittest.TestCase):
                 make()
 
 
+class LeftOut(unittest.TestCase):
+    def update(self, **slots):
+        from flotilla.fluid import OneOperator
+        scope = fl.Scope()
+        for name, value in (("p", 1.0), ("s", 3.0), ("v", 0.5), ("g", 2.0),
+                            ("lr", 0.1)):
+            scope.var(name).get_tensor().set(np.full(1, value, "float32"),
+                                             fl.CPUPlace())
+        OneOperator("rmsprop", Param="p", MeanSquare="s", Moment="v", Grad="g",
+                    LearningRate="lr", ParamOut="p", MeanSquareOut="s",
+                    MomentOut="v", decay=0.5, momentum=0.1, epsilon=0.0,
+                    **slots).run(scope, fl.CPUPlace())
+        return np.array(scope.find_var("p").get_tensor())
+
+    def test_what_is_not_centred_needs_no_mean(self):
+        np.testing.assert_allclose(
+            self.update(centered=False),
+            [1 - (0.1 * 0.5 + 0.1 * 2 / np.sqrt(0.5 * 3 + 0.5 * 4))],
+            rtol=1e-6)
+
+    def test_what_is_centred_needs_one(self):
+        with self.assertRaisesRegex(Exception, "MeanGrad has 0 variables"):
+            self.update(centered=True)
+
+
 if __name__ == "__main__":
     unittest.main()

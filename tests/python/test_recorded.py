@@ -273,6 +273,35 @@ LAYERS = {
     "randint": lambda: L.randint(3, 9, [2, 5], dtype="int32", seed=7),
     "randperm": lambda: L.randperm(9),
     "sampling_id": lambda: L.sampling_id(x(), seed=3),
+    "row_conv": lambda: L.row_conv(sequence(), 2, act="relu"),
+    "bilinear_tensor_product": lambda: L.bilinear_tensor_product(
+        x(), x("z", (3,)), 5, act="relu"),
+    "center_loss": lambda: L.center_loss(x(), y(), 3, .1, I.Constant(.5)),
+    "filter_by_instag": lambda: L.filter_by_instag(
+        x(), sequence("tags", (1,), "int64"),
+        x("f", (2,), "int64", append_batch_size=False), False, 3),
+    "sampled_softmax_with_cross_entropy": lambda:
+        L.sampled_softmax_with_cross_entropy(x(), y(), 2, seed=3),
+    "fc of a length and rows": lambda: L.fc(
+        x(), 3, param_attr=fluid.WeightNormParamAttr(0, "w")),
+    "fc of a length and columns": lambda: L.fc(
+        x(), 3, param_attr=fluid.WeightNormParamAttr(1, "w")),
+    "linear_chain_crf": lambda: [
+        L.linear_chain_crf(sequence(), sequence("t", (1,), "int64"),
+                           fluid.ParamAttr("w")),
+        L.crf_decoding(sequence(), fluid.ParamAttr("w"))],
+    "chunk_eval": lambda: L.chunk_eval(
+        sequence("a", (1,), "int64"), sequence("b", (1,), "int64"), "IOB", 3),
+    "edit_distance": lambda: L.edit_distance(
+        sequence("a", (1,), "int64"), sequence("b", (1,), "int64"),
+        ignored_tokens=[0, 1]),
+    "add_position_encoding": lambda: L.add_position_encoding(
+        sequence(), .5, 2.),
+    "addmm": lambda: L.addmm(
+        x("i", (1, 4), append_batch_size=False), x("y", (3,)),
+        x("z", (3, 4), append_batch_size=False), 2., .5),
+    "allclose": lambda: L.allclose(x(), x("y")),
+    "a part in steps": lambda: x(shape=(6, 5))[:, 1:5:2, 3:0:-1],
     "sequence_scatter": lambda: L.sequence_scatter(
         x(), sequence("ids", (1,), "int64"), sequence("more", (1,))),
     "dynamic_lstm": lambda: L.dynamic_lstm(sequence(shape=(12,)), 12),

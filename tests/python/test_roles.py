@@ -190,6 +190,63 @@ class Strategies(unittest.TestCase):
         with self.assertRaises(ValueError):
             made.a_sync = 1
 
+    def test_how_numbers_travel_is_a_setting_of_trainers(self):
+        for name in ("sync", "half_async", "async", "geo"):
+            made = getattr(StrategyFactory, f"create_{name}_strategy")()
+            self.assertNotIn("wire", made._words_in(fleet))
+            made.set_trainer_runtime_config({"wire_pull": "bf16"})
+            config = made.get_trainer_runtime_config()
+            config.runtime_configs["wire_push"] = "bf16"
+            self.assertIn("wire_pull=bf16 wire_push=bf16",
+                          made._words_in(fleet))
+            self.assertNotIn("wire_pull", config.get_communicator_flags())
+        made = fleet2.DistributedStrategy()
+        self.assertEqual(made.wire_pull, "f32")
+        made.wire_pull, made.wire_push = "bf16", "f32"
+        self.assertEqual(made._words_in(mock.Mock(server_num=lambda: 1)),
+                         "wire_pull=bf16")
+
+    def test_strategies_say_how_products_are_computed(self):
+        made = StrategyFactory.create_geo_strategy(7)
+        self.assertEqual(made.precision, "f32")
+        made.precision, made.precision_deny = "bf16", "fc_0,fc_1"
+        self.assertIn("precision=bf16 precision_deny=fc_0,fc_1",
+                      made._words_in(fleet))
+        made = fleet2.DistributedStrategy()
+        self.assertEqual(made.precision, "f32")
+        made.precision = "auto"
+        for n in (0, 1):
+            self.assertEqual(made._words_in(mock.Mock(server_num=lambda: n)),
+                             "precision=auto")
+
+    def test_a_strategy_may_compute_again(self):
+        made = DistributedStrategy()
+        made.forward_recompute = True
+        with self.assertRaisesRegex(ValueError, "recompute_checkpoints"):
+            made._checkpoints()
+        made.recompute_checkpoints = ["a"]
+        sgd = fluid.optimizer.SGD(0.1)
+        around = made._around(sgd)
+        self.assertIsInstance(around, fluid.optimizer.RecomputeOptimizer)
+        with self.assertRaisesRegex(ValueError, "already"):
+            made._around(around)
+        made = fleet2.DistributedStrategy()
+        self.assertIs(made._around(sgd), sgd)
+        made.recompute = True
+        with self.assertRaisesRegex(ValueError, "recompute_configs"):
+            made._around(sgd)
+        made.recompute_configs = {"checkpoints": ["a"]}
+        self.assertEqual(made._around(sgd)._checkpoints, ["a"])
+        self.assertEqual(made._words_in(mock.Mock(server_num=lambda: 0)), "")
+
+    def test_what_a_collective_strategy_has_not_is_named(self):
+        made = DistributedStrategy()
+        with self.assertRaisesRegex(AttributeError, "use_locl_sgd"):
+            made.use_locl_sgd = True
+        made.collective_mode = "ring"
+        with self.assertRaisesRegex(ValueError, "not 'ring'"):
+            made._words_in(fleet)
+
     def test_a_collective_strategy_is_a_build_strategy(self):
         made = DistributedStrategy()
         self.assertIsInstance(made, fluid.BuildStrategy)

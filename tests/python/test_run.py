@@ -1,4 +1,6 @@
 """Runs, feeds, fetches and scopes."""
+import subprocess
+import sys
 import threading
 import unittest
 
@@ -274,6 +276,34 @@ class Replicas(unittest.TestCase):
         got, = fl.Executor().run(both, feed={"x": x}, fetch_list=[out])
         np.testing.assert_array_equal(got, 3 * x)
 
+    def test_what_the_update_makes_is_fetched_from_all_replicas(self):
+        main, startup = fl.Program(), fl.Program()
+        with fl.program_guard(main, startup), fl.unique_name.guard(), \
+                fl.scope_guard(fl.Scope()):
+            x = fl.layers.data("x", [2])
+            loss = fl.layers.mean(fl.layers.fc(x, 1))
+            fl.optimizer.SGD(0.1, regularization=fl.regularizer.L2Decay(
+                1.0)).minimize(loss)
+            exe = fl.Executor()
+            exe.run(startup)
+            feed = {"x": np.ones((4, 2), "float32")}
+            one, = exe.run(main.clone(), feed=feed,
+                           fetch_list=["fc_0.w_0@GRAD"])
+            exe.run(startup)
+            both = fl.CompiledProgram(main).with_data_parallel(
+                loss_name=loss.name, places=[fl.CPUPlace()] * 2)
+            got, = exe.run(both, feed=feed, fetch_list=["fc_0.w_0@GRAD"])
+        np.testing.assert_allclose(got, np.concatenate([one, one]), rtol=1e-6)
+
+    def test_replicas_normalise_each_for_itself(self):
+        main = fl.Program()
+        with fl.program_guard(main, fl.Program()):
+            fl.layers.batch_norm(fl.layers.data("x", [2, 2, 2]))
+        build = fl.BuildStrategy()
+        build.sync_batch_norm = True
+        with self.assertRaisesRegex(NotImplementedError, "over replicas"):
+            fl.CompiledProgram(main).with_data_parallel(build_strategy=build)
+
     def test_a_switch_that_there_is_not(self):
         with self.assertRaises(AttributeError):
             fl.BuildStrategy().no_such_switch = True
@@ -290,6 +320,74 @@ class Replicas(unittest.TestCase):
                                             "b": np.ones((5, 2), "float32")},
                                  fetch_list=[out])
         self.assertEqual(got.tolist(), [14])
+
+
+class ReplicaGradients(NetCase):
+    def fetch(self, names, **feed):
+        both = fl.CompiledProgram(self.main).with_data_parallel(
+            self.loss.name, places=[fl.CPUPlace()] * 2)
+        exe, scope = fl.Executor(), fl.Scope()
+        exe.run(self.startup, scope=scope)
+        return exe.run(both, feed=feed, fetch_list=names, scope=scope)
+
+    def test_gradients_are_those_of_the_step(self):
+        x = fl.layers.data("x", [1])
+        x.stop_gradient = False
+        out = fl.layers.fc(x, 1, bias_attr=False,
+                           param_attr=fl.initializer.Constant(2.0))
+        self.loss = fl.layers.mean(out)
+        fl.append_backward(self.loss)
+        dx, dw = self.fetch(["x@GRAD", "fc_0.w_0@GRAD"],
+                            x=np.array([[1], [3]], "float32"))
+        np.testing.assert_array_equal(dx, [[1], [1]])
+        np.testing.assert_array_equal(dw, [[2], [2]])
+
+    def test_arrays_of_different_lengths_are_each_cut(self):
+        x, n = fl.layers.data("x", [1]), fl.layers.data("n", [1])
+        self.loss = fl.layers.mean(fl.layers.reduce_sum(x) * n)
+        found = self.fetch([self.loss], x=np.ones((6, 1), "float32"),
+                           n=np.array([[1], [2]], "float32"))[0]
+        np.testing.assert_array_equal(found, [3, 6])
+
+
+# A child of a process with threads reads data, runs nothing, and ends.
+FORKS = """
+import os, sys
+import numpy as np
+import flotilla as fl
+out = fl.layers.scale(fl.layers.data("x", [2]), 3.0)
+both = fl.CompiledProgram(fl.default_main_program()).with_data_parallel(
+    places=[fl.CPUPlace()] * int(sys.argv[1]))
+exe = fl.Executor()
+feed = {"x": np.ones((4, 2), "float32")}
+exe.run(both, feed=feed, fetch_list=[out])
+if os.fork():
+    sys.exit(os.wait()[1] >> 8)
+print(fl.create_lod_tensor(np.arange(3).reshape(3, 1), [[1, 2]],
+                           fl.CPUPlace()).shape())
+try:
+    print(exe.run(both, feed=feed, fetch_list=[out])[0].shape)
+except RuntimeError as e:
+    print(e)
+del exe, both
+sys.exit(7)
+"""
+
+
+class Forks(unittest.TestCase):
+    def child_of(self, n_threads):
+        done = subprocess.run([sys.executable, "-c", FORKS, str(n_threads)],
+                              text=True, capture_output=True, timeout=60)
+        self.assertEqual(done.returncode, 7, done.stderr)
+        return done.stdout
+
+    def test_a_child_has_no_threads_of_its_parent_and_says_so(self):
+        out = self.child_of(2)
+        self.assertIn("[3, 1]", out)
+        self.assertIn("it may read data", out)
+
+    def test_a_child_of_one_without_threads_runs(self):
+        self.assertIn("(4, 2)", self.child_of(1))
 
 
 class Threads(unittest.TestCase):

@@ -41,6 +41,13 @@ class Parts(unittest.TestCase):
             lambda v: v[fl.layers.fill_constant([1], "int32", 2)])
         np.testing.assert_array_equal(got, ARRAY[2])
 
+    def test_limits_and_a_step_that_a_run_tells(self):
+        def number(n):
+            return fl.layers.fill_constant([1], "int32", n)
+
+        got = self.run_with(lambda v: v[number(-1):0:number(-1), 1])
+        np.testing.assert_array_equal(got, ARRAY[-1:0:-1, 1])
+
     def test_shapes_are_known(self):
         main = fl.Program()
         with fl.program_guard(main, fl.Program()):
@@ -68,8 +75,7 @@ class Parts(unittest.TestCase):
         with fl.program_guard(main, fl.Program()):
             v = fl.data("x", [None, 4])
             for item, error in ((("a",), TypeError), ((0, 0, 0), IndexError),
-                                ((Ellipsis, Ellipsis), IndexError),
-                                (slice(None, None, 2), ValueError)):
+                                ((Ellipsis, Ellipsis), IndexError)):
                 with self.assertRaises(error):
                     v[item]
 

@@ -1,4 +1,5 @@
 """Values: tensors with offsets, sparse rows, arrays, and scopes of them."""
+import sys
 import unittest
 
 import numpy as np
@@ -14,6 +15,17 @@ TYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16",
 
 
 class Tensors(unittest.TestCase):
+    def test_others_look_at_its_memory(self):
+        array = np.arange(6, dtype="float32").reshape(3, 2)
+        t = fl.LoDTensor()
+        t.set(array, fl.CPUPlace())
+        self.assertEqual(t.__buffer__(0).shape, (3, 2))
+        np.asarray(t)[0, 0] = 7
+        self.assertEqual(t.__buffer__(0)[0, 0], 7)
+        array[0, 0] = 7
+        if sys.version_info >= (3, 12):
+            self.assertEqual(memoryview(t).tolist(), array.tolist())
+
     def test_every_type_goes_in_and_comes_out(self):
         for dtype in TYPES:
             array = np.arange(6).reshape(2, 3).astype(dtype)

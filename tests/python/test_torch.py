@@ -1,4 +1,5 @@
 """Rows of tables as a PyTorch module."""
+import importlib
 import importlib.util
 import unittest
 
@@ -7,6 +8,13 @@ import numpy as np
 import flotilla as fl
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
+
+
+@unittest.skipIf(HAS_TORCH, "torch is installed")
+class Without(unittest.TestCase):
+    def test_it_says_what_it_wants(self):
+        with self.assertRaisesRegex(ImportError, "pip install torch"):
+            importlib.import_module("flotilla.torch")
 
 
 @unittest.skipUnless(HAS_TORCH, "torch is not installed")

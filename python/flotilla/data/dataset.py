@@ -1,6 +1,7 @@
 """Data sets: files that the library reads, in threads of its own."""
-from .. import _core, ir, tensor
+from .. import _core, ir, refuse, tensor
 from ..types import VarType
+from . import pipe
 from .feed_desc import to_text
 
 _LOAD, _PRELOAD, _WAIT, _SHUFFLE, _GLOBAL_SHUFFLE, _RELEASE = range(6)
@@ -51,6 +52,7 @@ class DatasetBase:
         self._slots = []
         self._batch_size = 32
         self._pipe_command = "cat"
+        self._fetch = None  # what gives a file of another system
         self.parse_ins_id = self.parse_content = False
 
     def set_pipe_command(self, pipe_command):
@@ -61,11 +63,9 @@ class DatasetBase:
     def _set_pipe(self):
         """Ids and contents before the slots of a line, each a 1 and a word,
         are cut off; nothing here uses them."""
-        n = 2 * (self.parse_ins_id + self.parse_content)
-        command = self._pipe_command
-        if n:
-            command += f" | cut -d' ' -f{n + 1}-"
-        _core.dataset_text(self._handle, "pipe_command", command)
+        _core.dataset_text(self._handle, "pipe_command", pipe.command(
+            self._pipe_command, self.filelist, self._fetch or "hadoop fs -cat",
+            2 * (self.parse_ins_id + self.parse_content)))
 
     def desc(self):
         """The description of the feed, as PaddlePaddle writes it."""
@@ -86,9 +86,14 @@ class DatasetBase:
         _core.dataset_number(self._handle, "thread", thread_num)
 
     def set_filelist(self, filelist):
-        """The files that are read."""
+        """The files that are read; those of HDFS (hdfs:, afs:) by the command
+        that set_hdfs_config or set_download_cmd says."""
         self.filelist = list(filelist)
-        _core.dataset_files(self._handle, self.filelist)
+        files = self.filelist
+        if any(map(pipe.is_remote, files)):
+            files = list(map(pipe.stand_in, files))
+        _core.dataset_files(self._handle, files)
+        self._set_pipe()
 
     def set_use_var(self, var_list=None):
         """The variables that a record fills, in its order; without a list all
@@ -113,10 +118,15 @@ class DatasetBase:
         _core.dataset_text(self._handle, "options", options)
 
     def set_hdfs_config(self, fs_name, fs_ugi):
-        """The file system that files are fetched from, and as whom."""
-        raise NotImplementedError(
-            "set_hdfs_config: files of HDFS come through set_pipe_command or "
-            "the setting fs_get")
+        """The file system that files of HDFS are fetched from, and as whom, by
+        `hadoop fs`."""
+        self._fetch = pipe.hadoop(fs_name, fs_ugi)
+        self._set_pipe()
+
+    def set_download_cmd(self, download_cmd):
+        """The command that gives a file of HDFS; its path is put behind it."""
+        self._fetch = download_cmd
+        self._set_pipe()
 
     def _batches(self):
         """Every batch of a pass, as feeds."""
@@ -146,7 +156,6 @@ class DatasetBase:
 
 # Of engines that are not here, or of others' record formats.
 _REFUSED = {
-    "set_download_cmd": "the setting fs_get brings files of other systems",
     "set_rank_offset": "records have no ranks",
     "set_pv_batch_size": "records are not joined by page views",
     "set_enable_pv_merge": "records are not joined by page views",
@@ -163,17 +172,7 @@ _REFUSED = {
 }
 
 
-def _refuse(name, why):
-    def refuse(self, *args, **kwargs):
-        raise NotImplementedError(f"Dataset.{name}: {why}")
-
-    refuse.__name__ = name
-    refuse.__doc__ = f"Refuses: {why}."
-    return refuse
-
-
-for _name, _why in _REFUSED.items():
-    setattr(DatasetBase, _name, _refuse(_name, _why))
+refuse.add(DatasetBase, "Dataset", _REFUSED)
 
 
 class QueueDataset(DatasetBase):

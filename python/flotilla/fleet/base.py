@@ -11,9 +11,9 @@ from ..compiler import CompiledProgram, ParallelExecutor
 from ..executor import Executor
 from ..optimizer import Optimizer
 from .config import DistributeTranspilerConfig
+from .listed import ServerProgram
 from .role import PaddleCloudRoleMaker, RoleMakerBase
 from .strategy import ModeStrategy, Strategy, SyncStrategy, of_config
-from .transpiler import server_program
 from .util import Util, part_of
 
 (_INIT_SERVER, _RUN_SERVER, _INIT_WORKER, _STOP_WORKER, _BARRIER, _SAVE,
@@ -199,7 +199,7 @@ class Fleet:
             self._before = [(main, self._origin_program),
                             (startup, startup._become(programs[1]))]
         else:
-            self._main, self._startup = map(server_program, programs)
+            self._main, self._startup = map(ServerProgram, programs)
 
     @property
     def main_program(self):
@@ -277,6 +277,11 @@ class Fleet:
         """Brings a saved model to the servers."""
         self._do(_LOAD, dirname)
 
+    def shrink(self, threshold):
+        """Removes rows of tables that were not seen for so many days, and
+        lets their counts decay: once, however many workers ask. How many."""
+        return _core.fleet_shrink(self._ready(), threshold)
+
     def save_inference_model(self, executor, dirname, feeded_var_names,
                              target_vars, main_program=None,
                              export_for_deployment=True):
@@ -331,12 +336,14 @@ class DistributedOptimizer:
                  no_grad_set=None):
         """Writes gradients and updates, and makes the programs those of the
         job."""
+        optimizer = self._optimizer
+        if self._strategy is not None:
+            optimizer = self._strategy._around(optimizer)
         if not isinstance(loss, ir.Variable):
             raise TypeError(f"minimize takes one loss, a Variable, not {loss!r}")
         self._fleet._begin_minimize(loss.block.program)
         startup = startup_program or ir.default_startup_program()
-        result = self._optimizer.minimize(loss, startup, parameter_list,
-                                          no_grad_set)
+        result = optimizer.minimize(loss, startup, parameter_list, no_grad_set)
         self._fleet._distribute(self._strategy, loss.block.program, startup)
         return result
 

@@ -122,8 +122,12 @@ class Collective(Fleet):
 
 class CollectiveOptimizer(DistributedOptimizer):
     def __init__(self, optimizer, strategy=None, owner=None):
-        super().__init__(owner or fleet, optimizer,
-                         CollectiveStrategy() if strategy is None else strategy)
+        strategy = CollectiveStrategy() if strategy is None else strategy
+        super().__init__(owner or fleet, optimizer, strategy)
+        if not isinstance(getattr(strategy, "recompute_checkpoints", []),
+                          list):
+            raise ValueError("DistributedStrategy.recompute_checkpoints should"
+                             " be a list")
 
 
 fleet = Collective()

@@ -152,11 +152,13 @@ _OF_ASYNC = {"communicator_max_merge_var_num": None,
              "communicator_send_wait_times": "5",
              "communicator_is_sgd_optimizer": "1"}
 _OF_NOBODY = {"rpc_deadline": "180000", "rpc_retry_times": "3"}
+# Not of 1.8: how values and gradients travel, f32 or bf16.
+OF_WIRE = ("wire_pull", "wire_push")
 
 
 class TrainerRuntimeConfig:
-    """How a trainer of mode async merges and sends. Other modes have nothing
-    to choose there."""
+    """How a trainer of mode async merges and sends; other modes have nothing
+    to choose there but wire_pull and wire_push, which geo has not."""
 
     def __init__(self):
         self.mode = None
@@ -164,6 +166,9 @@ class TrainerRuntimeConfig:
             name: os.getenv("FLAGS_" + name,
                             value or os.getenv("CPU_NUM", "1"))
             for name, value in {**_OF_ASYNC, **_OF_NOBODY}.items()}
+        self.runtime_configs.update(
+            {name: os.getenv("FLOTILLA_" + name.upper(), "f32")
+             for name in OF_WIRE})
         self._first = dict(self.runtime_configs)
 
     def get_communicator_flags(self):
@@ -174,8 +179,8 @@ class TrainerRuntimeConfig:
                 dict.fromkeys(("communicator_max_merge_var_num",
                                "communicator_send_queue_size"),
                               os.getenv("CPU_NUM", "1")))
-        names = {None: self.runtime_configs,
-                 DistributedMode.ASYNC: self.runtime_configs,
+        all_of_1_8 = (*_OF_ASYNC, *_OF_NOBODY)
+        names = {None: all_of_1_8, DistributedMode.ASYNC: all_of_1_8,
                  DistributedMode.GEO: ("communicator_thread_pool_size",
                                        "communicator_send_wait_times")}
         others = ("communicator_max_merge_var_num",
@@ -188,7 +193,7 @@ class TrainerRuntimeConfig:
     def _changed(self):
         """{name: value} of what a user has set, and the library reads."""
         return {n: v for n, v in self.runtime_configs.items()
-                if n in _OF_ASYNC and str(v) != self._first.get(n)}
+                if n not in _OF_NOBODY and str(v) != self._first.get(n)}
 
     def __repr__(self):
         lines = [f"{k:<45}{v}" for k, v in

@@ -6,7 +6,8 @@ import os
 from .. import show
 from ..compiler import BuildStrategy, ExecutionStrategy
 from ..data import dump
-from .config import (DistributedMode, DistributeTranspilerConfig,
+from ..optimizer import RecomputeOptimizer
+from .config import (OF_WIRE, DistributedMode, DistributeTranspilerConfig,
                      ServerRuntimeConfig, TrainerRuntimeConfig)
 
 
@@ -20,6 +21,11 @@ def _words(settings):
     return " ".join(f"{k}={_word(v)}" for k, v in settings.items())
 
 
+# How products with weights are computed, unless somebody says otherwise: names
+# of the library's own, which any strategy may have.
+_PRECISION = {"precision": "f32", "precision_allow": "", "precision_deny": ""}
+
+
 class Strategy:
     """What every strategy says: its kind in a fleet, and its settings in
     words."""
@@ -29,6 +35,24 @@ class Strategy:
 
     def _words_in(self, fleet):
         raise NotImplementedError
+
+    def _checkpoints(self):
+        """What is kept of the way there while the rest is computed again;
+        None: everything is."""
+        return None
+
+    def _around(self, optimizer):
+        """The optimizer that the strategy makes of one."""
+        checkpoints = self._checkpoints()
+        if checkpoints is None:
+            return optimizer
+        if isinstance(optimizer, RecomputeOptimizer):
+            raise ValueError("a RecomputeOptimizer computes again already; "
+                             "give its own optimizer, or switch it off in the "
+                             "strategy")
+        made = RecomputeOptimizer(optimizer)
+        made._set_checkpoints(checkpoints)
+        return made
 
     def _repr_html_(self):
         rows = {}
@@ -84,6 +108,8 @@ class ModeStrategy(Strategy):
         n = int(os.getenv("CPU_NUM", "1"))
         for part in (_PROGRAM, _TRAINER, _SERVER, _EXECUTE, _BUILD):
             setattr(self, part.name, part.kind())
+        for name, value in _PRECISION.items():
+            setattr(self, name, value)
         self._execute_strategy.num_threads = n
         if n > 1:
             self._build_strategy.reduce_strategy = \
@@ -112,12 +138,19 @@ class ModeStrategy(Strategy):
 
     def _words_in(self, fleet):
         trainer = self._trainer_runtime_config._changed()
-        if trainer and self._mode != DistributedMode.ASYNC:
-            logging.getLogger("flotilla").warning(
-                "mode %s has no use for %s", self._name, ", ".join(trainer))
-            trainer = {}
+        if self._mode != DistributedMode.ASYNC:
+            unused = [n for n in trainer if n not in OF_WIRE]
+            if unused:
+                logging.getLogger("flotilla").warning(
+                    "mode %s has no use for %s", self._name, ", ".join(unused))
+            trainer = {n: v for n, v in trainer.items() if n in OF_WIRE}
         return _words({**self._program_config._changed(self._name), **trainer,
-                       **self._server_runtime_config._changed()})
+                       **self._server_runtime_config._changed(),
+                       **self._precision()})
+
+    def _precision(self):
+        return {n: getattr(self, n) for n, first in _PRECISION.items()
+                if getattr(self, n) != first}
 
     # --- its parts ---
 
@@ -220,6 +253,13 @@ def of_config(config):
     return made
 
 
+def _checked(checkpoints, where):
+    if not isinstance(checkpoints, (list, tuple)) or not checkpoints:
+        raise ValueError(f"{where} should be a list of the variables that are "
+                         f"kept, not {checkpoints!r}")
+    return checkpoints
+
+
 # --- 2.x: one class for all --------------------------------------------------
 
 class DistributedStrategy(Strategy):
@@ -231,7 +271,10 @@ class DistributedStrategy(Strategy):
                "amp_configs", "recompute_configs", "dgc_configs",
                "lars_configs", "lamb_configs", "pipeline_configs",
                "sharding_configs", "adaptive_localsgd_configs")
-    _ON = ("a_sync", "fuse_all_reduce_ops")  # unless somebody says otherwise
+    # Unless somebody says otherwise; what is not here is off.
+    _FIRST = {"a_sync": True, "fuse_all_reduce_ops": True, "wire_pull": "f32",
+              "wire_push": "f32", **_PRECISION}
+    _HERE = ("recompute", "recompute_configs")  # Python sees to them
 
     def __init__(self):
         object.__setattr__(self, "_settings", {})
@@ -261,7 +304,7 @@ class DistributedStrategy(Strategy):
             raise AttributeError(name)
         if name in self._GROUPS:
             return dict(self._settings.get(name, {}))
-        return self._settings.get(name, name in self._ON)
+        return self._settings.get(name, self._FIRST.get(name, False))
 
     def _kind_in(self, fleet):
         return "a_sync" if fleet.server_num() else "collective"
@@ -275,13 +318,22 @@ class DistributedStrategy(Strategy):
             if isinstance(value, dict):
                 if self._counts(name, servers):
                     flat.update({f"{name}.{k}": v for k, v in value.items()})
-            elif self._counts(name, servers) and value != (name in self._ON):
+            elif (self._counts(name, servers) and
+                  value != self._FIRST.get(name, False)):
                 flat[name] = value
         return _words(flat)
+
+    def _checkpoints(self):
+        if not self.recompute:
+            return None
+        return _checked(self.recompute_configs.get("checkpoints"),
+                        'recompute_configs["checkpoints"]')
 
     def _counts(self, name, servers):
         """a_sync is nothing to workers alone, and the settings of something
         that is switched off are nothing to anybody."""
+        if name in self._HERE:
+            return False
         if name.startswith("a_sync"):
             return servers
         switch = name[:-len("_configs")] if name in self._GROUPS else None
@@ -293,6 +345,8 @@ class DistributedStrategy(Strategy):
 class CollectiveStrategy(BuildStrategy, Strategy):
     """DistributedStrategy of incubate.fleet.collective."""
 
+    _MODES = (None, "local_sgd", "grad_allreduce")
+
     def __init__(self):
         super().__init__()
         self.__dict__.update(
@@ -302,14 +356,19 @@ class CollectiveStrategy(BuildStrategy, Strategy):
             amp_loss_scaling=2 ** 15, exec_strategy=ExecutionStrategy(),
             _ut4grad_allreduce=False)
 
-    def __setattr__(self, name, value):
-        self.__dict__[name] = value
-
     def _kind_in(self, fleet):
         return "collective"
 
     def _words_in(self, fleet):
+        if self.collective_mode not in self._MODES:
+            raise ValueError("collective_mode is local_sgd or grad_allreduce, "
+                             f"not {self.collective_mode!r}")
         local = self.use_local_sgd or self.collective_mode == "local_sgd"
-        refused = ("use_dist_fc", "forward_recompute", "use_amp")
+        refused = ("use_dist_fc", "use_amp")
         return _words({**({"localsgd": True} if local else {}),
                        **{k: True for k in refused if getattr(self, k)}})
+
+    def _checkpoints(self):
+        if not self.forward_recompute:
+            return None
+        return _checked(self.recompute_checkpoints, "recompute_checkpoints")

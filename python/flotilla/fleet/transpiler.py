@@ -5,6 +5,7 @@ from .. import _core, ir, tensor
 from . import listing
 from .config import (DistributedMode, DistributeTranspilerConfig, RoundRobin,
                      ServerRuntimeConfig)
+from .listed import ServerProgram
 from .strategy import _word
 
 _WORKER, _SERVER = 1, 2
@@ -13,11 +14,7 @@ _NUMBERS = {"sync": DistributedMode.SYNC, "async": DistributedMode.ASYNC,
             "geo": DistributedMode.GEO}
 
 
-def server_program(handle):
-    """A program of a server, which is no other program's face."""
-    program = ir.Program(handle)
-    program._is_distributed = True
-    return program
+_before = {}  # settings as they were before the first config told others
 
 
 class DistributeTranspiler:
@@ -32,7 +29,7 @@ class DistributeTranspiler:
         self.distributed_mode = _NUMBERS[self.config._kind()]
         self._args = None
         self._handle = None
-        self._trainer = None
+        self._trainer = self._listed = None
 
     def _set_server_config(self, server_config=None):
         self.server_config = server_config or ServerRuntimeConfig()
@@ -53,7 +50,9 @@ class DistributeTranspiler:
         self.trainer_id, self.trainer_num = trainer_id, trainers
         self.pserver_endpoints = pservers.split(",")
         self._args = (pservers, trainers, self._mode(sync_mode))
-        self._handle = self._trainer = None
+        self._handle = self._trainer = self._listed = None
+        self.table_name = listing.table_of(self.origin_program)
+        self.has_distributed_lookup_table = self.table_name is not None
 
     def _mode(self, sync_mode):
         """Both the config and transpile() may say that it is not sync."""
@@ -66,9 +65,10 @@ class DistributeTranspiler:
         changed.update(self.server_config._changed())
         changed["geo_need_push_nums"] = changed.pop("geo_sgd_need_push_nums",
                                                     None)
-        for name, value in changed.items():
-            if value is not None:
-                _core.ctx_set(ir.ctx, name, _word(value))
+        told = {n: _word(v) for n, v in changed.items() if v is not None}
+        for name, value in {**_before, **told}.items():
+            _before.setdefault(name, _core.ctx_get(ir.ctx, name))
+            _core.ctx_set(ir.ctx, name, value)
 
     def _program(self, role, endpoint, is_startup):
         if self._args is None:
@@ -77,10 +77,11 @@ class DistributeTranspiler:
             pservers, n, mode = self._args
             self._tell(mode)
             gc.collect()  # a job that nobody holds any more makes room
-            main = self.origin_program.clone()
+            self._main = self.origin_program.clone()
+            self._first = self.startup_program.clone()
             self._handle = _core.transpile(
                 ir.ctx, role, self.trainer_id if role == _WORKER else 0,
-                pservers, n, mode, main._handle, self.startup_program._handle,
+                pservers, n, mode, self._main._handle, self._first._handle,
                 tensor.global_scope()._handle)
         return _core.transpiler_program(self._handle, endpoint, is_startup)
 
@@ -96,16 +97,34 @@ class DistributeTranspiler:
             self._list_trainer()
         return self._trainer
 
+    def _job(self):
+        """What is listed; None for modes that 1.8 lists otherwise."""
+        if self._listed is None and self._args[2] in listing.MODES:
+            _, n, mode = self._args
+            self._listed = listing.Job(
+                self._main, self._first, {
+                    at: ir.Program(self._program(_SERVER, at, False))
+                    for at in self.pserver_endpoints}, mode, n)
+        return self._listed
+
     def _list_trainer(self):
-        mode = self._args[2]
-        if mode not in listing.MODES:
+        job = self._job()
+        if job is None:
             return
-        parts = listing.parts_of(
-            ir.Program(self._program(_SERVER, at, False))
-            for at in self.pserver_endpoints)
-        self._trainer._listing = listing.of_trainer(parts, mode)
-        self.startup_program._listing = listing.of_trainer_startup(
-            parts, mode, self._origin[1].global_block().ops)
+        main, startup = self._trainer, self.startup_program
+        main._listing = lambda i, ops: (
+            ops if i else job.trainer(ops, self.trainer_id))
+        startup._listing = lambda i, ops: ops if i else job.trainer_startup()
+        main._more_vars = startup._more_vars = job.trainer_vars()
+        self._tell_of(main)
+
+    def _tell_of(self, program):
+        """What 1.8 writes down of a job in its programs."""
+        job = self._job()
+        program._endpoints = list(self.pserver_endpoints)
+        program._is_chief = self.trainer_id == 0
+        program._distributed_lookup_table = self.table_name
+        program._parameters_on_pservers = job and job.overview()
 
     def _get_trainer_startup_program(self, recv_vars=None, eplist=None):
         self.get_trainer_program()
@@ -113,15 +132,24 @@ class DistributeTranspiler:
 
     def get_pserver_program(self, endpoint):
         """The program of a server."""
-        program = server_program(self._program(_SERVER, endpoint, False))
-        _, n, mode = self._args
-        program._listing = listing.of_server(mode, n, _NUMBERS[mode])
+        program = ServerProgram(self._program(_SERVER, endpoint, False))
+        job, number = self._job(), _NUMBERS[self._args[2]]
+        if job is not None:
+            blocks = program._listed = job.server(endpoint)
+            program._listing = lambda i, ops: [
+                job.serves(op, endpoint, blocks, number)
+                if op.type == "listen_and_serv" else op for op in ops]
+        self._tell_of(program)
         return program
 
     def get_startup_program(self, endpoint, pserver_program=None,
                             startup_program=None):
         """The program that a server begins with."""
-        return server_program(self._program(_SERVER, endpoint, True))
+        program = ServerProgram(self._program(_SERVER, endpoint, True))
+        job = self._job()
+        if job is not None:
+            program._listing = lambda i, ops: job.server_startup(endpoint)
+        return program
 
     def get_pserver_programs(self, endpoint):
         """The program of a server and its startup program."""

@@ -15,22 +15,24 @@ from .control import (Assert, BlockGuard, ConditionalBlock, IfElse, Print,
 from .draws import randint, randn, randperm, sampling_id
 from .func import py_func
 from .generated import describe as _describe, layers as _generated
-from .ids import (continuous_value_model, hash, lod_append, lod_reset,
-                  shard_index, unique, unique_with_counts)
+from .ids import (continuous_value_model, filter_by_instag, hash, lod_append,
+                  lod_reset, shard_index, unique, unique_with_counts)
 from .image import adaptive_pool2d, conv2d, pool2d
 from .io import (create_py_reader_by_data, data, double_buffer, py_reader,
                  read_file)
 from .loss import *
-from .maths import addcmul, label_smooth, log_softmax, logsumexp, prelu
+from .maths import (addcmul, addmm, allclose, bilinear_tensor_product,
+                    label_smooth, log_softmax, logsumexp, prelu)
 from .metric import accuracy, auc
 from .nn import *
 from .places import (cumsum, diag, eye, flip, has_inf, has_nan, index_select,
                      isfinite, linspace, multiplex, pad, pad_constant_like,
-                     reverse, scatter_nd, scatter_nd_add, size, strided_slice,
-                     tril, triu, unstack)
+                     reverse, roll, scatter_nd, scatter_nd_add, size,
+                     strided_slice, tril, triu, unstack)
 from .recurrent import DynamicRNN, StaticRNN
 from .schedule import *
 from .sequence import *
+from .tagging import chunk_eval, crf_decoding, edit_distance, linear_chain_crf
 from .tensor import *
 
 arithmetic.patch()

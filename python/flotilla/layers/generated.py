@@ -4,6 +4,7 @@ new in the library has its layer without a line here."""
 import inspect
 
 from .. import _core
+from ..check import check_dtype
 from ..helper import LayerHelper
 from ..ir import Variable, operator_view
 
@@ -161,6 +162,7 @@ def sign(x):
 def pow(x, factor=1.0, name=None):
     inputs, attrs = {"X": x}, {}
     if isinstance(factor, Variable):
+        check_dtype(factor.dtype, "factor", ["float32"], "pow")
         factor.stop_gradient = True
         inputs["FactorTensor"] = factor
     else:

@@ -79,6 +79,23 @@ def lod_append(x, level):
     if isinstance(level, ir.Variable):
         return helper.apply("lod_reset", {"X": x, "Y": level},
                             attrs={"append": True})
-    check_type(level, "level", (list, tuple), "lod_append")
+    if not isinstance(level, (list, tuple)):
+        raise ValueError("Input(level) must be list, tuple or Variable, not "
+                         f"{level!r}")
     return helper.apply("lod_reset", {"X": x},
                         attrs={"append": True, "target_lod": list(level)})
+
+
+def filter_by_instag(ins, ins_tag, filter_tag, is_lod, out_val_if_empty=0):
+    """The rows that have one of some tags, and what each counts in a loss."""
+    helper = LayerHelper("filter_by_instag")
+    out = helper.like(ins)
+    weight = helper.create_variable_for_type_inference("float64")
+    helper.append_op("filter_by_instag",
+                     inputs={"Ins": ins, "Ins_tag": ins_tag,
+                             "Filter_tag": filter_tag},
+                     outputs={"Out": out, "LossWeight": weight,
+                              "IndexMap": helper.like(ins_tag)},
+                     attrs={"is_lod": is_lod,
+                            "out_val_if_empty": out_val_if_empty})
+    return [out, weight]

@@ -5,7 +5,7 @@ from .. import ir
 from ..attr import ParamAttr
 from ..check import check_type, check_variable_and_dtype
 from ..helper import LayerHelper
-from ..initializer import NumpyArrayInitializer
+from ..initializer import Constant, NumpyArrayInitializer
 from .generated import equal, reduce_mean, reduce_sum, square
 from .nn import expand, matmul, one_hot, reshape, transpose
 
@@ -159,6 +159,71 @@ def smooth_l1(x, y, inside_weight=None, outside_weight=None, sigma=None):
                      outputs={"Diff": diff, "Out": out},
                      attrs={"sigma": 1.0 if sigma is None else float(sigma)})
     return out
+
+
+def center_loss(input, label, num_classes, alpha, param_attr,
+                update_center=True):
+    """Half the square of how far a row is from the centre of its class, a
+    parameter that follows the rows at the rate alpha."""
+    helper = LayerHelper("center_loss", input=input)
+    dtype = helper.input_dtype()
+    centers = helper.create_parameter(param_attr,
+                                      [num_classes, input.shape[1]], dtype)
+    centers.stop_gradient = True
+    if not isinstance(alpha, ir.Variable):
+        check_type(alpha, "alpha", float, "center_loss")
+        alpha = helper.create_variable(
+            name="centerloss_alpha", shape=[1], dtype="float32",
+            persistable=True, stop_gradient=True, initializer=Constant(alpha))
+    diff, loss = helper.like(input), helper.like(input)
+    helper.append_op("center_loss",
+                     inputs={"X": input, "Label": label, "Centers": centers,
+                             "CenterUpdateRate": alpha},
+                     outputs={"SampleCenterDiff": diff, "Loss": loss,
+                              "CentersOut": centers},
+                     attrs={"cluster_num": num_classes,
+                            "need_update": update_center})
+    return loss
+
+
+def sampled_softmax_with_cross_entropy(
+        logits, label, num_samples, num_true=1, remove_accidental_hits=True,
+        use_customized_samples=False, customized_samples=None,
+        customized_probabilities=None, seed=0):
+    """Cross entropy over the true classes and num_samples drawn ones instead
+    of over all."""
+    helper = LayerHelper("sample_logits")
+
+    def made(dtype):
+        return helper.create_variable_for_type_inference(dtype)
+
+    # What is given is copied: a program does not write what is fed.
+    samples, shares = made("int64"), made(logits.dtype)
+    sampled, places = made(logits.dtype), made("int64")
+    soft = made(logits.dtype)
+    helper.append_op("sample_logits",
+                     inputs={"Logits": logits, "Labels": label,
+                             "CustomizedSamples": customized_samples,
+                             "CustomizedProbabilities":
+                                 customized_probabilities},
+                     outputs={"Samples": samples, "Probabilities": shares,
+                              "SampledLabels": places,
+                              "SampledLogits": sampled,
+                              "LogitsDim": made(logits.dtype),
+                              "LabelsDim": made(label.dtype)},
+                     attrs={"use_customized_samples": use_customized_samples,
+                            "uniq": True, "num_samples": num_samples,
+                            "remove_accidental_hits": remove_accidental_hits,
+                            "seed": seed})
+    loss, softmax = made(logits.dtype), made(logits.dtype)
+    helper.append_op("one_hot", inputs={"X": places}, outputs={"Out": soft},
+                     attrs={"depth": num_samples + 1})
+    helper.append_op("softmax_with_cross_entropy",
+                     inputs={"Logits": sampled, "Label": soft},
+                     outputs={"Softmax": softmax, "Loss": loss},
+                     attrs={"soft_label": True, "ignore_index": 0,
+                            "numeric_stable_mode": False})
+    return loss / num_true
 
 
 # Fluid's numbers of samplers.

@@ -4,7 +4,7 @@ import numpy as np
 from .. import ir, types
 from ..check import check_type
 from ..helper import LayerHelper
-from .nn import stack
+from .nn import reshape, stack
 from .tensor import (assign, fill_constant, is_open, numbers_known,
                      tensors_of, zeros)
 
@@ -202,3 +202,20 @@ def cumsum(x, axis=None, exclusive=None, reverse=None):
     return LayerHelper("cumsum").apply(
         "cumsum", {"X": x},
         attrs={k: v for k, v in given.items() if v is not None})
+
+
+def roll(input, shifts, dims=None):
+    """Places moved on along axes, or as one row of numbers; what leaves at one
+    end comes in at the other."""
+    shape = list(input.shape)
+    shifts = [shifts] if isinstance(shifts, int) else shifts
+    dims = [dims] if isinstance(dims, int) else dims
+    check_type(shifts, "shifts", (list, tuple), "roll")
+    check_type(dims, "dims", (list, tuple, type(None)), "roll")
+    helper = LayerHelper("roll")
+    out = helper.like(input)
+    if dims is None:
+        input, dims = reshape(input, [-1, 1]), [0]
+    helper.append_op("roll", inputs={"X": input}, outputs={"Out": out},
+                     attrs={"dims": list(dims), "shifts": list(shifts)})
+    return reshape(out, shape, inplace=True)

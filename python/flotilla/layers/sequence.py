@@ -61,6 +61,18 @@ def sequence_conv(input, num_filters, filter_size=3, filter_stride=1,
     return helper.append_activation(helper.append_bias_op(out))
 
 
+def row_conv(input, future_context_size, param_attr=None, act=None):
+    """Each row with those that follow it, weighed column by column."""
+    helper = LayerHelper("row_conv", input=input, param_attr=param_attr,
+                         act=act)
+    check_variable_and_dtype(input, "input", ["float32"], "row_conv")
+    weights = helper.create_parameter(
+        helper.param_attr, [future_context_size + 1, input.shape[-1]],
+        helper.input_dtype())
+    return helper.append_activation(helper.apply(
+        "row_conv", {"X": input, "Filter": weights}))
+
+
 def dynamic_gru(input, size, param_attr=None, bias_attr=None, is_reverse=False,
                 gate_activation="sigmoid", candidate_activation="tanh",
                 h_0=None, origin_mode=False):
@@ -302,3 +314,12 @@ def gru_unit(input, hidden, size, param_attr=None, bias_attr=None,
                             "gate_activation": _ACTIVATIONS[gate_activation],
                             "origin_mode": origin_mode})
     return new, reset, gate
+
+
+def add_position_encoding(input, alpha, beta, name=None):
+    """alpha input + beta times waves that tell the place in a sequence."""
+    check_variable_and_dtype(input, "input", ["float32", "float64"],
+                             "add_position_encoding")
+    return LayerHelper("add_position_encoding", name=name).apply(
+        "add_position_encoding", {"X": input},
+        attrs={"alpha": float(alpha), "beta": float(beta)})

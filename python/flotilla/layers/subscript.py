@@ -1,8 +1,6 @@
 """x[0], x[:, 1:3], x[..., -1], x[::-1]: parts of variables."""
-import numpy as np
-
 from .. import ir, names
-from . import nn, tensor
+from . import places, tensor
 from .arithmetic import _block
 
 _END = 10000000  # behind the end of any axis, as Fluid writes it
@@ -39,25 +37,30 @@ def _limits(one):
                     f"..., not {one!r}")
 
 
+def _append(var, kind, axes, limits, **attrs):
+    """An operator that cuts axes; limits are {attribute: one for each axis},
+    where one may be a variable."""
+    inputs, flags = {"Input": var}, [1] * len(axes)
+    for name, given in limits.items():
+        if any(isinstance(n, ir.Variable) for n in given):
+            slot = f"{name.capitalize()}TensorList"
+            inputs[slot] = [_as_tensor(n) for n in given]
+            flags = [-1] * len(axes)
+        else:
+            attrs[name] = list(given)
+    block = _block(var)
+    name = names.generate(f"{var.name}_{kind}")
+    out = block._vars[name] = ir.Variable(block, name, var.dtype)
+    block.append_op(kind, inputs=inputs, outputs={"Out": out},
+                    attrs=dict(attrs, axes=list(axes), infer_flags=flags))
+    return out
+
+
 def _cut(var, cuts):
     """[(axis, start, end, is_taken_out), ...] by one operator."""
     axes, starts, ends, _ = zip(*cuts)
-    inputs = {"Input": var}
-    attrs = {"axes": list(axes),
-             "decrease_axis": [c[0] for c in cuts if c[3]],
-             "infer_flags": [1] * len(axes)}
-    for name, limits in (("starts", starts), ("ends", ends)):
-        if any(isinstance(n, ir.Variable) for n in limits):
-            slot = f"{name.capitalize()}TensorList"
-            inputs[slot] = [_as_tensor(n) for n in limits]
-            attrs["infer_flags"] = [-1] * len(axes)
-        else:
-            attrs[name] = list(limits)
-    block = _block(var)
-    name = names.generate(f"{var.name}_slice")
-    out = block._vars[name] = ir.Variable(block, name, var.dtype)
-    block.append_op("slice", inputs=inputs, outputs={"Out": out}, attrs=attrs)
-    return out
+    return _append(var, "slice", axes, {"starts": starts, "ends": ends},
+                   decrease_axis=[c[0] for c in cuts if c[3]])
 
 
 def _as_tensor(n):
@@ -65,30 +68,50 @@ def _as_tensor(n):
         [1], "int32", n)
 
 
-def _step(var, axis, one):
-    """The places of an axis, one behind another, by their numbers."""
-    if var.shape[axis] < 0:
-        raise ValueError(f"variable {var.name}: a step along axis {axis}, "
-                         "whose length is not known before a run")
-    places = list(range(*one.indices(var.shape[axis])))
-    index = tensor.assign(np.array(places, "int64"))
-    order = list(range(len(var.shape)))
-    order[0], order[axis] = axis, 0
-    if axis == 0:
-        return nn.gather(var, index)
-    return nn.transpose(nn.gather(nn.transpose(var, order), index), order)
+def _has_step(one):
+    return (isinstance(one, slice) and one.step is not None and
+            (isinstance(one.step, ir.Variable) or one.step != 1))
+
+
+def _stepped(one):
+    """Start, end and step of a subscript that has one; limits that are not
+    said are those of the axis."""
+    back = not isinstance(one.step, ir.Variable) and one.step < 0
+    return (one.start if one.start is not None else -1 if back else 0,
+            one.stop if one.stop is not None else -_END if back else _END,
+            one.step)
+
+
+def _steps(var, items):
+    """Axes that are walked in steps, all at once; one that is turned round is
+    turned round."""
+    turned = [axis for axis, one in items
+              if one.start is None and one.stop is None and
+              not isinstance(one.step, ir.Variable) and one.step == -1]
+    walked = [(axis, *_stepped(one)) for axis, one in items
+              if axis not in turned]
+    if turned:
+        var = places.reverse(var, turned)
+    if not walked:
+        return var
+    axes, starts, ends, strides = zip(*walked)
+    return _append(var, "strided_slice", axes,
+                   {"starts": starts, "ends": ends, "strides": strides})
 
 
 def part(var, item):
     """What a subscript of a variable means."""
     items = _spread(var, item)
-    for axis, one in enumerate(items):
-        if isinstance(one, slice) and one.step not in (None, 1):
-            var = _step(var, axis, one)
+    stepped = [(axis, one) for axis, one in enumerate(items) if _has_step(one)]
+    if stepped:
+        var = _steps(var, stepped)
+        for axis, _ in stepped:
             items[axis] = slice(None)
     cuts = [(axis, *limits) for axis, limits in enumerate(map(_limits, items))
             if limits is not None]
-    return _cut(var, cuts) if cuts else tensor.assign(var)
+    if cuts:
+        return _cut(var, cuts)
+    return var if stepped else tensor.assign(var)
 
 
 def patch():

@@ -33,6 +33,11 @@ def create_parameter(shape, dtype, name=None, attr=None, is_bias=False,
                                    default_initializer)
 
 
+def _number(value):
+    """One, which may be an array of one."""
+    return float(np.asarray(value).reshape(()))
+
+
 def create_global_var(shape, value, dtype, persistable=False, force_cpu=False,
                       name=None):
     """A variable with a value that outlives runs."""
@@ -42,7 +47,7 @@ def create_global_var(shape, value, dtype, persistable=False, force_cpu=False,
         name=name, shape=shape, dtype=dtype, persistable=persistable,
         stop_gradient=True)
     helper.set_variable_initializer(
-        v, ConstantInitializer(float(value), force_cpu))
+        v, ConstantInitializer(_number(value), force_cpu))
     return v
 
 
