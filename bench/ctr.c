@@ -10,7 +10,9 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "ctr_inside.h"
 #include "ctr_net.h"
 #include "floor_ctr.h"
 #include "harness.h"
@@ -42,14 +44,16 @@ static const optimizer optimizers[] = {
     { "adam", "learning_rate=0.001, lazy_mode=true", FLOOR_ADAM, 0.001 },
 };
 
-/* Where the rows of the ids are kept. */
+/* Where the rows of the ids are kept, and how products are computed. */
 typedef struct storage {
     const char *prefix; /* of the names of its figures */
     bool is_distributed;
+    const char *precision;
 } storage;
 
-static const storage in_array = { "ctr", false };
-static const storage in_table = { "ctr_table", true };
+static const storage in_array = { "ctr", false, "f32" };
+static const storage in_table = { "ctr_table", true, "f32" };
+static const storage in_bf16 = { "ctr.bf16", false, "bf16" };
 
 /* A thread's batch. */
 typedef struct ctr_worker {
@@ -85,6 +89,8 @@ static net *net_new(const ctr_data *d, const storage *rows, const optimizer *o)
     net *n = bench_alloc(sizeof *n);
 
     bench_check(fl_ctx_new(&n->ctx), "settings");
+    bench_check(fl_ctx_set(n->ctx, "precision", rows->precision),
+                "the setting precision");
     n->data = d;
     for (int t = 0; t < THREADS_MAX; t++)
         n->workers[t].batch = ctr_batch_new();
@@ -485,6 +491,19 @@ static bool all_against_floor(const ctr_data *d, const storage *rows)
     return same;
 }
 
+/* The floor stays f32. */
+static bool bf16_against_floor(const ctr_data *d)
+{
+    char *text = fl_version_text();
+    bool is_absent = strstr(text, "bf16 none");
+
+    fl_text_free(text);
+    if (!is_absent)
+        return all_against_floor(d, &in_bf16);
+    printf("# ctr.bf16.*.of_floor: absent, this machine multiplies no bf16\n");
+    return true;
+}
+
 int main(void)
 {
     ctr_data data;
@@ -493,6 +512,13 @@ int main(void)
     ctr_data_init(&data, DATA_BATCHES, DATA_SEED);
     same = all_against_floor(&data, &in_array);
     same = all_against_floor(&data, &in_table) && same;
+    same = bf16_against_floor(&data) && same;
+    for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++) {
+        const ctr_rule rule = { optimizers[i].name, optimizers[i].settings };
+
+        ctr_measure_shares(&data, &rule);
+        ctr_measure_bf16_auc(&data, &rule);
+    }
     reduce_of_hogwild(&data, &optimizers[0]);
     shared_of_hogwild(&data, &optimizers[0]);
     memory_of_live(&data, &optimizers[0]);

@@ -12,6 +12,13 @@ bool bench_model_wants(const char *part)
     return !only || !strcmp(only, part);
 }
 
+uint64_t bench_model_rows(void)
+{
+    const char *rows = getenv("BENCH_MODEL_ROWS");
+
+    return rows ? strtoull(rows, NULL, 10) : MODEL_ROWS;
+}
+
 int main(void)
 {
     if (bench_model_wants("job"))

@@ -25,7 +25,6 @@
 
 #define SERVERS 2
 #define DIM 10
-#define ROWS UINT64_C(10000000)
 #define CHUNK 100000
 #define BATCH 256
 #define PROBES 400
@@ -299,11 +298,10 @@ static void end(fresh *f)
 
 void bench_model_fresh(void)
 {
-    const char *rows = getenv("BENCH_MODEL_ROWS");
     fresh *f = bench_alloc(sizeof *f);
 
     fl_log_set_level(FL_LOG_ERROR);
-    f->n_rows = rows ? strtoull(rows, NULL, 10) : ROWS;
+    f->n_rows = bench_model_rows();
     snprintf(f->dir, sizeof f->dir, "/dev/shm/fl_bench_fresh_%d",
              (int)getpid());
     start_servers(f);

@@ -1,11 +1,10 @@
 /* model_job.c - a job that trains while it is saved: what is left of its speed,
  * and how long a training thread waits for the cut.
  *
- * Two trainers and two servers with 10 million rows share the cores of this
- * machine (BENCH_MODEL_ROWS for another number). While a save runs they train
- * turn after turn, for WINDOW_S at the most: a save that makes room for training
- * takes long, and ends soon when nobody trains any more. Then as many turns
- * without one. */
+ * Two trainers and two servers with many rows share the cores of this machine.
+ * While a save runs they train turn after turn, for WINDOW_S at the most: a save
+ * that makes room for training takes long, and ends soon when nobody trains any
+ * more. Then as many turns without one. */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +14,6 @@
 #include "modes_job.h"
 #include "modes_net.h"
 
-#define ROWS 10000000
 #define CHUNK ((size_t)100000)
 #define PAIRS 9
 #define SERVERS 2
@@ -26,7 +24,7 @@
 #define SEED 11
 
 static const ctr_net_spec net = { .is_distributed = true,
-                                  .rows = ROWS,
+                                  .rows = MODEL_ROWS,
                                   .optimizer = "adam",
                                   .settings = "learning_rate=0.001" };
 
@@ -254,8 +252,6 @@ static void figures_release(figures *f)
 
 static void start(bench_job *b, const ctr_data *d)
 {
-    const char *rows = getenv("BENCH_MODEL_ROWS");
-
     snprintf(b->spec.dir, sizeof b->spec.dir, "/dev/shm/bench_model_XXXXXX");
     bench_check_new(mkdtemp(b->spec.dir), "a folder in memory");
     job_start(&b->job, &(job_spec){ .mode = "async",
@@ -270,7 +266,7 @@ static void start(bench_job *b, const ctr_data *d)
     b->saver =
         member_start("a save of the job", begin_saver, be_saver, &b->spec);
     (void)member_hear(&b->saver);
-    (void)job_judge(&b->job, rows ? strtoull(rows, NULL, 10) : ROWS);
+    (void)job_judge(&b->job, bench_model_rows());
 }
 
 static void stop(bench_job *b)

@@ -1,9 +1,8 @@
-/* model_table_inside.c - a table of 10 million rows of 10 floats with adam:
+/* model_table_inside.c - a table of many rows of 10 floats with adam:
  * saved and loaded, against writing and reading the same bytes.
  *
  * Both sides make new files each time and sync them; files are removed and
- * tables freed outside of the clock. BENCH_MODEL_ROWS is the number of rows,
- * BENCH_MODEL_DIR a folder on a disk. */
+ * tables freed outside of the clock. BENCH_MODEL_DIR is a folder on a disk. */
 #include <fcntl.h>
 #include <ftw.h>
 #include <inttypes.h>
@@ -20,9 +19,8 @@
 #include "model_parts.h"
 #include "table/table.h"
 
-#define ROWS 10000000
 #define DIM 10
-#define CHANGED 10000
+#define CHANGED (MODEL_ROWS / 1000)
 #define BATCH 10000
 #define PAIRS 9
 #define CHUNK ((size_t)1 << 20)
@@ -329,8 +327,7 @@ static void measure_load(model *m)
 
 void bench_model_table(void)
 {
-    const char *rows = getenv("BENCH_MODEL_ROWS");
-    model m = { .n_rows = rows ? strtoull(rows, NULL, 10) : ROWS };
+    model m = { .n_rows = bench_model_rows() };
 
     fl_log_set_level(FL_LOG_WARN);
     fill(&m);

@@ -1,11 +1,6 @@
 /* modes.c - distributed training on this machine, against hogwild threads and
- * Reduce replicas of one process and against the floor.
- *
- * All jobs and all that they are compared with are processes that were started
- * once. They take turns, a second each: a round has a group for each shape of a
- * job (servers, trainers, transport), and in a group the four modes and the
- * four references, in an order that changes from round to round. A ratio is
- * taken to the references of the same group and round.
+ * Reduce replicas of one process and against the floor: what is measured, and
+ * with which sizes. modes_speed.h has the rounds.
  *
  * Geo exchanges every GEO_PERIOD batches of a trainer, in the middle of
  * each turn.
@@ -16,8 +11,9 @@
 
 #include "harness.h"
 #include "modes_auc.h"
-#include "modes_job.h"
+#include "modes_lines.h"
 #include "modes_net.h"
+#include "modes_speed.h"
 #include "modes_wire.h"
 
 #define DATA_BATCHES (600 * CTR_PER_LARGE)
@@ -25,9 +21,6 @@
 #define TEST_BATCHES 50
 #define TEST_SEED 2
 
-#define ROUNDS 9
-#define ROUNDS_MAX 64
-#define N_TRAINERS 2
 #define DENSE_BATCHES 3
 /* Of a trainer: half a second or so; small batches are exchanged as often as
    the setting's default says. Speed is measured behind a first pass over the
@@ -35,55 +28,26 @@
    memory for an exchange has been touched, and exchanges lie in the middle of
    turns. */
 #ifdef CTR_SMALL
-#define SHAPE ".small"
+#define IN_MEMORY ".small.memory"
 #define GEO_PERIOD 100
 #define TURN_BATCHES (12 * GEO_PERIOD)
 #define WARM_BATCHES (21 * GEO_PERIOD / 2)
 #else
-#define SHAPE ""
+#define IN_MEMORY ""
 #define GEO_PERIOD 20
 #define TURN_BATCHES GEO_PERIOD
 #define WARM_BATCHES (13 * GEO_PERIOD / 2)
 #endif
 #define SPEED_BATCHES (240 * CTR_PER_LARGE)
-#define TURN_SAMPLES ((double)TURN_BATCHES * N_TRAINERS * CTR_BATCH)
 
-static const char *const modes[] = { "sync", "half_async", "async", "geo" };
-#define N_MODES (sizeof modes / sizeof *modes)
-
-typedef struct shape {
-    int n_servers;
-    bool is_tcp;
-} shape;
-
-static const shape shapes[] = {
-    { 1, false }, { 2, false }, { 1, true }, { 2, true }
-};
-#define N_SHAPES (sizeof shapes / sizeof *shapes)
-
-enum { LOCAL, TABLE, REDUCE, FLOOR, N_REFS };
-
-typedef struct group {
-    job jobs[N_MODES];
-    job_run runs[N_MODES][ROUNDS_MAX];
-    job_run refs[N_REFS][ROUNDS_MAX];
-} group;
-
-typedef struct speed {
-    alone refs[N_REFS];
-    group groups[N_SHAPES];
-    size_t n_rounds;
-    ctr_task task;
-} speed;
-
-/* --- rounds --------------------------------------------------------------- */
+/* --- batches in memory ----------------------------------------------------- */
 
 static alone_spec reference(const ctr_data *d, alone_kind kind,
                             const char *name)
 {
     return (alone_spec){ .name = name,
                          .kind = kind,
-                         .n_threads = N_TRAINERS,
+                         .n_threads = SPEED_TRAINERS,
                          .seed = DATA_SEED,
                          .task = { .data = d } };
 }
@@ -115,210 +79,60 @@ static alone_kind faster_local(const ctr_data *d)
     return table < array ? ALONE_TABLE : ALONE_HOGWILD;
 }
 
-static void start_all(speed *s, const ctr_data *d)
+static void measure_memory(const ctr_data *d)
 {
-    const alone_spec refs[N_REFS] = {
-        [LOCAL] = reference(d, faster_local(d), "local"),
-        [TABLE] = reference(d, ALONE_TABLE, "local, rows in a table"),
-        [REDUCE] = reference(d, ALONE_REDUCE, "replicas"),
-        [FLOOR] = reference(d, ALONE_FLOOR, "the floor"),
+    const ctr_task task = { .data = d };
+    const speed_course course = {
+        .name = IN_MEMORY,
+        .work = &ctr_work,
+        .task = &task,
+        .geo_period = GEO_PERIOD,
+        .warm_batches = WARM_BATCHES,
+        .turn_batches = TURN_BATCHES,
+        .refs = {
+            [SPEED_LOCAL] = reference(d, faster_local(d), "local"),
+            [SPEED_TABLE] =
+                reference(d, ALONE_TABLE, "local, rows in a table"),
+            [SPEED_REDUCE] = reference(d, ALONE_REDUCE, "replicas"),
+            [SPEED_FLOOR] = reference(d, ALONE_FLOOR, "the floor"),
+        },
     };
 
-    for (int i = 0; i < N_REFS; i++) {
-        alone_start(&s->refs[i], &refs[i]);
-        (void)alone_train(&s->refs[i], WARM_BATCHES * N_TRAINERS);
-    }
-    for (size_t g = 0; g < N_SHAPES; g++)
-        for (size_t m = 0; m < N_MODES; m++) {
-            job *j = &s->groups[g].jobs[m];
-
-            job_start(j, &(job_spec){ .mode = modes[m],
-                                      .n_servers = shapes[g].n_servers,
-                                      .n_trainers = N_TRAINERS,
-                                      .is_tcp = shapes[g].is_tcp,
-                                      .geo_period = GEO_PERIOD,
-                                      .seed = DATA_SEED,
-                                      .work = &ctr_work,
-                                      .task = &s->task });
-            (void)job_train(j, WARM_BATCHES);
-        }
+    modes_measure_speed(&course);
 }
 
-static void end_all(speed *s)
+/* --- lines of files -------------------------------------------------------- */
+
+static void measure_lines(const ctr_data *d)
 {
-    for (int i = 0; i < N_REFS; i++)
-        alone_end(&s->refs[i]);
-    for (size_t g = 0; g < N_SHAPES; g++)
-        for (size_t m = 0; m < N_MODES; m++)
-            job_end(&s->groups[g].jobs[m]);
+    lines_task task;
+    speed_course course = {
+        .name = ".small",
+        .work = &lines_work,
+        .task = &task,
+        .geo_period = GEO_PERIOD,
+        .warm_batches = LINES_BATCHES,
+        .turn_batches = LINES_BATCHES,
+        .refs[SPEED_LOCAL] = { .name = "local",
+                               .kind = ALONE_WORK,
+                               .seed = DATA_SEED,
+                               .work = &lines_work,
+                               .job_task = &task },
+    };
+
+    lines_task_init(&task, d);
+    modes_measure_speed(&course);
+    lines_task_release(&task);
 }
 
-static void run_group(speed *s, group *g, size_t round)
-{
-    const size_t n = N_MODES + N_REFS;
-
-    for (size_t i = 0; i < n; i++) {
-        size_t who = (i * 3 + round) % n; /* modes and references mixed */
-
-        if (who < N_MODES)
-            g->runs[who][round] = job_train(&g->jobs[who], TURN_BATCHES);
-        else
-            g->refs[who - N_MODES][round] =
-                alone_train(&s->refs[who - N_MODES], TURN_BATCHES * N_TRAINERS);
-    }
-}
-
-/* --- figures -------------------------------------------------------------- */
-
-/* One figure of one job: of its run and of the references beside it. */
-typedef struct turn {
-    const job_run *run, *local, *table, *reduce, *floor;
-} turn;
-
-static double rate(const turn *t)
-{
-    return TURN_SAMPLES / t->run->seconds;
-}
-
-static double of_local(const turn *t)
-{
-    return t->local->seconds / t->run->seconds;
-}
-
-static double of_table(const turn *t)
-{
-    return t->table->seconds / t->run->seconds;
-}
-
-static double of_reduce(const turn *t)
-{
-    return t->reduce->seconds / t->run->seconds;
-}
-
-static double of_floor(const turn *t)
-{
-    return t->floor->seconds / t->run->seconds;
-}
-
-static double cpu_us(const turn *t)
-{
-    return 1e6 * t->run->cpu_seconds / TURN_SAMPLES;
-}
-
-static double server_cpu_us(const turn *t)
-{
-    return 1e6 * t->run->server_cpu_seconds / TURN_SAMPLES;
-}
-
-static double cpu_over_local(const turn *t)
-{
-    return t->run->cpu_seconds / t->local->cpu_seconds;
-}
-
-static double cpu_over_table(const turn *t)
-{
-    return t->run->cpu_seconds / t->table->cpu_seconds;
-}
-
-static double bytes_per_sample(const turn *t)
-{
-    return t->run->bytes / TURN_SAMPLES;
-}
-
-static double requests_per_batch(const turn *t)
-{
-    return t->run->n_requests / (TURN_BATCHES * N_TRAINERS);
-}
-
-static double wait_share(const turn *t)
-{
-    return t->run->wait_seconds / (N_TRAINERS * t->run->seconds);
-}
-
-typedef struct figure {
-    const char *name, *unit;
-    double (*of)(const turn *t);
-    const char *only; /* for this mode; NULL: for all */
-} figure;
-
-static const figure figures[] = {
-    { "rate", "samples/s", rate, NULL },
-    { "of_local", "ratio", of_local, NULL },
-    { "of_table", "ratio", of_table, NULL },
-    { "of_floor", "ratio", of_floor, NULL },
-    { "of_reduce", "ratio", of_reduce, "sync" },
-    { "cpu_us", "us/sample", cpu_us, NULL },
-    { "server_cpu_us", "us/sample", server_cpu_us, NULL },
-    { "cpu_over_local", "ratio", cpu_over_local, NULL },
-    { "cpu_over_table", "ratio", cpu_over_table, NULL },
-    { "bytes_per_sample", "bytes", bytes_per_sample, NULL },
-    { "requests_per_batch", "requests", requests_per_batch, NULL },
-    { "wait_share", "ratio", wait_share, NULL },
-};
-
-/* 1s2t.tcp of sync.1s2t.tcp */
-static const char *shape_name(const group *g, size_t m)
-{
-    return strchr(g->jobs[m].name, '.') + 1;
-}
-
-static void put_job(const speed *s, const group *g, size_t m)
-{
-    char prefix[48];
-    double x[ROUNDS_MAX];
-
-    snprintf(prefix, sizeof prefix, "modes.%s" SHAPE ".%s", modes[m],
-             shape_name(g, m));
-    for (size_t f = 0; f < sizeof figures / sizeof *figures; f++) {
-        if (figures[f].only && strcmp(figures[f].only, modes[m]))
-            continue;
-        for (size_t r = 0; r < s->n_rounds; r++) {
-            turn t = { .run = &g->runs[m][r],
-                       .local = &g->refs[LOCAL][r],
-                       .table = &g->refs[TABLE][r],
-                       .reduce = &g->refs[REDUCE][r],
-                       .floor = &g->refs[FLOOR][r] };
-
-            x[r] = figures[f].of(&t);
-        }
-        bench_figure(prefix, figures[f].name, x, s->n_rounds, figures[f].unit);
-    }
-    printf("# %s: loss %.4f -> %.4f\n", prefix, g->runs[m][0].loss,
-           g->runs[m][s->n_rounds - 1].loss);
-}
-
-/* A reference, over all groups. */
-static void put_reference(const speed *s, int ref, const char *prefix)
-{
-    const size_t n = s->n_rounds * N_SHAPES;
-    double *rates = bench_alloc(n * sizeof *rates);
-    double *cpu = bench_alloc(n * sizeof *cpu);
-    double *share = bench_alloc(n * sizeof *share);
-
-    for (size_t i = 0; i < n; i++) {
-        const group *g = &s->groups[i % N_SHAPES];
-        turn t = { .run = &g->refs[ref][i / N_SHAPES],
-                   .floor = &g->refs[FLOOR][i / N_SHAPES] };
-
-        rates[i] = rate(&t);
-        cpu[i] = cpu_us(&t);
-        share[i] = of_floor(&t);
-    }
-    bench_figure(prefix, "rate", rates, n, "samples/s");
-    bench_figure(prefix, "cpu_us", cpu, n, "us/sample");
-    if (ref != FLOOR)
-        bench_figure(prefix, "of_floor", share, n, "ratio");
-    free(rates);
-    free(cpu);
-    free(share);
-}
+/* --- more ------------------------------------------------------------------- */
 
 /* What is_sparse saves: the same job with gradients and values of all rows. */
 static void measure_dense_rows(const ctr_data *d)
 {
     ctr_net_spec net = modes_net;
     ctr_task task = { .net = &net, .data = d };
-    const double samples = (double)DENSE_BATCHES * N_TRAINERS * CTR_BATCH;
+    const double samples = (double)DENSE_BATCHES * SPEED_TRAINERS * CTR_BATCH;
     double bytes, rate_of_all;
     job_run r;
     job j;
@@ -326,7 +140,7 @@ static void measure_dense_rows(const ctr_data *d)
     net.is_dense = true;
     job_start(&j, &(job_spec){ .mode = "sync",
                                .n_servers = 1,
-                               .n_trainers = N_TRAINERS,
+                               .n_trainers = SPEED_TRAINERS,
                                .geo_period = GEO_PERIOD,
                                .seed = DATA_SEED,
                                .work = &ctr_work,
@@ -341,40 +155,22 @@ static void measure_dense_rows(const ctr_data *d)
                  "samples/s");
 }
 
-static void measure_speed(const ctr_data *d)
-{
-    speed *s = bench_alloc(sizeof *s);
+/* BENCH_MODES names one of them. Of the small shape there is speed, of batches in
+   memory ("quick") and of lines; the rest is about learning, or large messages. */
+#ifdef CTR_SMALL
+static const char *const parts[] = { "lines", "quick" };
+#else
+static const char *const parts[] = { "quick", "auc", "wire", "way" };
+#endif
 
-    s->n_rounds = bench_repeats(ROUNDS);
-    if (s->n_rounds > ROUNDS_MAX)
-        s->n_rounds = ROUNDS_MAX;
-    s->task.data = d;
-    start_all(s, d);
-    for (size_t r = 0; r < s->n_rounds; r++)
-        for (size_t g = 0; g < N_SHAPES; g++)
-            run_group(s, &s->groups[(g + r) % N_SHAPES], r);
-    end_all(s);
-    put_reference(s, LOCAL, "modes.local" SHAPE);
-    put_reference(s, TABLE, "modes.table" SHAPE);
-    put_reference(s, REDUCE, "modes.reduce" SHAPE);
-    put_reference(s, FLOOR, "modes.floor" SHAPE);
-    for (size_t g = 0; g < N_SHAPES; g++)
-        for (size_t m = 0; m < N_MODES; m++)
-            put_job(s, &s->groups[g], m);
-    free(s);
-}
-
-/* BENCH_MODES: "quick" for speed alone, "auc", "wire" and "way" for the others,
-   which are for the large shape: they are about learning, or large messages. */
 static bool wants(const char *what)
 {
     const char *choice = getenv("BENCH_MODES");
+    bool is_here = false;
 
-#ifdef CTR_SMALL
-    if (strcmp(what, "quick"))
-        return false;
-#endif
-    return !choice || !*choice || !strcmp(choice, what);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        is_here |= !strcmp(parts[i], what);
+    return is_here && (!choice || !*choice || !strcmp(choice, what));
 }
 
 /* What is measured only where its world was made before. */
@@ -393,8 +189,10 @@ int main(void)
     ctr_data_init(&test, TEST_BATCHES, TEST_SEED);
     first = data;
     first.n = (size_t)SPEED_BATCHES * CTR_BATCH;
+    if (wants("lines"))
+        measure_lines(&data);
     if (wants("quick")) {
-        measure_speed(&first);
+        measure_memory(&first);
         if (CTR_PER_LARGE == 1)
             measure_dense_rows(&first);
     }

@@ -15,6 +15,7 @@ typedef struct worker {
     fl_compiled_program *replicas;
     floor_ctr *floor;
     ctr_judge *judge; /* NULL until it is needed */
+    void *state;      /* of the work of a job */
 } worker;
 
 static fl_compiled_program *make_replicas(fl_ctx *c, const modes_threads *t)
@@ -33,25 +34,36 @@ static fl_compiled_program *make_replicas(fl_ctx *c, const modes_threads *t)
     return cp;
 }
 
+static void build_threads(worker *w)
+{
+    const alone_spec *s = w->spec;
+    ctr_net_spec net = *modes_net_of(s->task.net);
+    bool is_joined = s->kind == ALONE_JOINED;
+
+    net.is_distributed = s->kind == ALONE_TABLE;
+    modes_threads_init(&w->threads, w->ctx, &net, s->task.data,
+                       is_joined ? 1 : s->n_threads);
+    if (is_joined)
+        w->threads.n_joined = s->n_threads;
+}
+
 static void *begin_worker(const void *spec)
 {
     const alone_spec *s = spec;
     worker *w = bench_alloc(sizeof *w);
-    ctr_net_spec net = *modes_net_of(s->task.net);
-    bool is_joined = s->kind == ALONE_JOINED;
 
     w->spec = s;
     if (s->kind == ALONE_FLOOR) {
         w->floor = floor_ctr_new(s->task.data, FLOOR_SGD, JOB_RATE, s->seed);
         return w;
     }
-    net.is_distributed = s->kind == ALONE_TABLE;
     w->ctx = job_ctx(s->seed);
     bench_check(fl_executor_new(&w->exe, w->ctx), "an executor");
-    modes_threads_init(&w->threads, w->ctx, &net, s->task.data,
-                       is_joined ? 1 : s->n_threads);
-    if (is_joined)
-        w->threads.n_joined = s->n_threads;
+    if (s->kind == ALONE_WORK)
+        w->state =
+            s->work->begin(w->ctx, &(job_spec){ .task = s->job_task }, 0);
+    else
+        build_threads(w);
     bench_check(fl_run(w->exe, fl_default_startup_program(w->ctx), NULL),
                 "running the startup program");
     if (s->kind == ALONE_REDUCE)
@@ -88,6 +100,9 @@ static double train(worker *w, const member_order *o)
         return floor_ctr_train(w->floor, w->spec->n_threads, o->n);
     if (w->replicas)
         return train_replicas(w, o->first, o->n);
+    if (w->state)
+        return w->spec->work->train(w->state, w->exe,
+                                    fl_default_main_program(w->ctx), o);
     return modes_threads_train(&w->threads, w->exe,
                                fl_default_main_program(w->ctx), o->first, o->n);
 }
@@ -112,6 +127,8 @@ static void end_worker(worker *w)
     ctr_judge_free(w->judge);
     if (w->replicas)
         fl_compiled_program_free(w->replicas);
+    if (w->state)
+        w->spec->work->end(w->state);
     if (w->floor) {
         floor_ctr_free(w->floor);
     } else {

@@ -145,9 +145,9 @@ static void end_trainer(trainer *t)
     bench_check(fl_job_stop(fl_transpiler_job(t->transpiler)),
                 "leaving the job");
     fl_transpiler_free(t->transpiler);
+    t->seat->job.work->end(t->state);
     fl_executor_free(t->exe);
     fl_ctx_free(t->ctx);
-    t->seat->job.work->end(t->state);
     free(t);
 }
 

@@ -100,7 +100,8 @@ typedef enum alone_kind {
     ALONE_TABLE,   /* threads with rows in the hashed table */
     ALONE_REDUCE,  /* replicas whose gradients are reduced, rows in an array */
     ALONE_JOINED,  /* one thread, n_threads batches fed as one */
-    ALONE_FLOOR    /* straight C */
+    ALONE_FLOOR,   /* straight C */
+    ALONE_WORK     /* work of a job, by threads of its own */
 } alone_kind;
 
 typedef struct alone_spec {
@@ -109,6 +110,8 @@ typedef struct alone_spec {
     int n_threads;
     uint64_t seed;
     ctr_task task;
+    const job_work *work; /* of ALONE_WORK */
+    const void *job_task;
 } alone_spec;
 
 typedef struct alone {

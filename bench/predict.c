@@ -78,13 +78,28 @@ static void put_latency(const char *prefix, batches *b)
     bench_figure(prefix, "p99_us", &p99, 1, "us");
 }
 
-static void measure_batches(models *m, const home *h, size_t size)
+/* What is measured: one record at a time, with feeds that are bound and with
+   feeds that are given, and many. */
+typedef struct serving {
+    const char *name;
+    size_t size;
+    bool is_bound;
+} serving;
+
+static const serving servings[] = { { "b1", 1, true },
+                                    { "b1.given", 1, false },
+                                    { "b100", 100, false } };
+
+static void measure_batches(models *m, const home *h, const serving *s)
 {
     char prefix[64];
+    size_t size = s->size;
     batches b;
 
-    snprintf(prefix, sizeof prefix, "%s.b%zu", h->prefix, size);
+    snprintf(prefix, sizeof prefix, "%s.%s", h->prefix, s->name);
     batches_init(&b, m, size);
+    if (s->is_bound)
+        batches_bind(&b);
     compare(prefix, (bench_side){ batches_ours, &b },
             (bench_side){ batches_straight, &b });
     check_scores(b.ours, b.straight, b.n * size);
@@ -313,8 +328,8 @@ int main(void)
     models_new(&m);
     for (size_t i = 0; i < sizeof homes / sizeof homes[0]; i++) {
         models_open(&m, homes[i].in_memory, NULL);
-        measure_batches(&m, &homes[i], 1);
-        measure_batches(&m, &homes[i], 100);
+        for (size_t k = 0; k < sizeof servings / sizeof servings[0]; k++)
+            measure_batches(&m, &homes[i], &servings[k]);
         measure_file(&m, &homes[i]);
         models_close(&m);
     }

@@ -23,12 +23,17 @@ typedef struct models {
 } models;
 
 /* Batches of one size. One set of feeds is pointed at each of them in turn, as a
-   program does that gets its records from elsewhere. */
+   program does that gets its records from elsewhere; or it is bound, and each of
+   them is copied to where it is, as a program does whose requests come one at a
+   time. */
 typedef struct batches {
     models *m;
     size_t size, n;
-    int64_t *ids;     /* [n][slots][size] */
-    int64_t *offsets; /* size + 1 */
+    bool is_bound;
+    int64_t *ids;       /* [n][slots][size] */
+    int64_t *offsets;   /* size + 1 */
+    int64_t *bound_ids; /* [slots][size] */
+    float *bound_dense; /* [size][dense] */
     fl_feed feeds[PREDICT_INPUTS];
     double *micros; /* of batches_time, by batch */
     float *ours, *straight;
@@ -45,6 +50,7 @@ void models_open(models *m, bool in_memory, fl_row_source *rows);
 void models_close(models *m);
 
 void batches_init(batches *b, models *m, size_t size);
+void batches_bind(batches *b);
 void batches_release(batches *b);
 
 /* The score of each record of an output. */
