@@ -35,12 +35,18 @@ static bool take_batch(const hogwild *h, int thread, int frame)
            h->args->next(h->args->arg, thread, feeds_of(h, frame));
 }
 
+/* What the batches before it do to the rows matters where they do anything. */
+static fl_ahead behind_others(const hogwild *h)
+{
+    return h->u->plan->trains ? FL_AHEAD_OTHER : FL_AHEAD_OWN;
+}
+
 /* A batch that cannot be fed is refused when it is its turn. */
-static bool start_ahead(hogwild *h, int frame)
+static bool start_ahead(hogwild *h, int frame, fl_ahead next)
 {
     if (fl_unit_feed(h->u, frame, feeds_of(h, frame)))
         return false;
-    fl_runner_start_ahead(h->u->runners[frame]);
+    fl_runner_start_ahead(h->u->runners[frame], next);
     return true;
 }
 
@@ -84,7 +90,7 @@ static fl_status train(hogwild *h, int i)
     bool two = h->u->n_frames > n;
     int frames[2] = { i, two ? i + n : i };
     bool more = take_batch(h, i, i);
-    bool is_fed = two && more && start_ahead(h, i);
+    bool is_fed = two && more && start_ahead(h, i, FL_AHEAD_OWN);
     fl_status st = FL_OK;
 
     for (int k = 0; more && !st && !atomic_load(&h->stop); k = !k) {
@@ -92,7 +98,7 @@ static fl_status train(hogwild *h, int i)
 
         if (two) {
             more = take_batch(h, i, frames[!k]);
-            next_is_fed = more && start_ahead(h, frames[!k]);
+            next_is_fed = more && start_ahead(h, frames[!k], behind_others(h));
             /* What the last batch pushed travels with this one's pulls. */
             fl_comm_flush(h->e->options.comm);
         }
@@ -104,10 +110,15 @@ static fl_status train(hogwild *h, int i)
             more = take_batch(h, i, i);
         is_fed = next_is_fed;
     }
-    /* After an error there may be a batch that has been asked for. */
-    for (int k = 0; k < 2; k++)
-        fl_runner_drop_ahead(h->u->runners[frames[k]]);
     return st;
+}
+
+/* After an error there may be a batch that has been asked for. A backend that
+   holds such a question back answers it when the thread leaves. */
+static void drop_ahead(const hogwild *h, int thread)
+{
+    for (int i = thread; i < h->u->n_frames; i += h->u->spec.n_runners)
+        fl_runner_drop_ahead(h->u->runners[i]);
 }
 
 static fl_status run_thread(void *arg, int i)
@@ -126,6 +137,7 @@ static fl_status run_thread(void *arg, int i)
         fl_joint_step_leave(h->meeting, i, fl_err_restore(&err));
     if (h->u->plan->trains && comm && comm->life->leave)
         comm->life->leave(comm, i);
+    drop_ahead(h, i);
     return fl_err_ctx(fl_err_restore(&err), "training thread %d", i);
 }
 

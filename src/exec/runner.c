@@ -283,11 +283,13 @@ static void clear_arrays(fl_runner *r)
             fl_array_clear(r->arrays[i]);
 }
 
-void fl_runner_start_ahead(fl_runner *r)
+void fl_runner_start_ahead(fl_runner *r, fl_ahead next)
 {
     clear_step(r);
     r->is_ahead = true;
+    r->is_behind = next == FL_AHEAD_OTHER;
     fl_sched_start_ahead(r);
+    r->is_behind = false;
 }
 
 void fl_runner_drop_ahead(fl_runner *r)
@@ -495,6 +497,7 @@ fl_status fl_step_run(fl_runner *r, const fl_step_share *share, fl_waker *waker)
         .comm = r->options->comm,
         .waker = waker,
         .resumed = share->resumed,
+        .is_behind = r->is_behind,
         .blocks = &blocks.port,
     };
     fl_status st = s->run(&c);

@@ -63,6 +63,7 @@ typedef struct fl_runner {
     uint64_t samples;      /* of the step, over all replicas */
     uint64_t lap;          /* of a block: which of its runs in the step */
     bool is_ahead;         /* steps of the coming run have begun */
+    bool is_behind;        /* they begin now, and another run comes first */
     const fl_scope *taken; /* frozen: the scope whose values it has, */
     uint64_t n_taken;      /* and how many it has had */
     bool *is_plain;        /* by plan variable: tensors[] has a fed value, and
@@ -123,10 +124,13 @@ fl_status fl_runner_feed(fl_runner *r, int index, const fl_tensor *value);
 FL_MUST_CHECK
 fl_status fl_runner_begin(fl_runner *r, uint64_t step_no, uint64_t samples);
 
+/* Whose run is the next one of the thread: its own, or another one that trains. */
+typedef enum fl_ahead { FL_AHEAD_OWN, FL_AHEAD_OTHER } fl_ahead;
+
 /* Between feeding and fl_runner_begin: begins plan->ahead, which asks the
    outside for what the coming run of all parts will need. A step that fails now
    is left to that run, which tells the error. */
-void fl_runner_start_ahead(fl_runner *r);
+void fl_runner_start_ahead(fl_runner *r, fl_ahead next);
 
 /* The coming run is not made: waits for what has begun and forgets it. */
 void fl_runner_drop_ahead(fl_runner *r);

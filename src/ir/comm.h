@@ -35,6 +35,8 @@ typedef struct fl_comm_request {
     fl_rows rows;            /* pull: its keys */
     float *out;              /* pull: filled */
     bool create;             /* pull: make rows for new keys */
+    bool is_behind;          /* pull: this thread has another batch to train
+                                before the one that the rows are for */
     const fl_update *update; /* push: NULL: as the table was made */
     fl_worker_id worker;
     uint64_t step; /* push: parts of one step have one number */
@@ -197,7 +199,8 @@ struct fl_comm {
     bool is_synchronous;
     /* Parameters of this process change beside its runs, until stop. */
     bool writes_params;
-    /* Rows of the next batch may be pulled while this one computes. */
+    /* Rows of the next batch may be asked for before this one is trained; a
+       backend that owes them what this one does (is_behind) sees to it. */
     bool can_prefetch;
     /* Of workers that collect; 0: there is one. */
     int rank, n_workers;

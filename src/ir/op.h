@@ -84,6 +84,7 @@ struct fl_op_ctx {
     fl_comm *comm;         /* the port to the tables; NULL without tables */
     fl_waker *waker;       /* call fl_wake after returning FL_PENDING */
     bool resumed;          /* this call follows a wake-up */
+    bool is_behind;        /* it began ahead, before a run that comes first */
     fl_block_port *blocks; /* NULL: no block can run here */
 };
 

@@ -38,7 +38,7 @@ typedef struct fl_bf16_args {
 } fl_bf16_args;
 
 struct fl_bf16_way {
-    const char *name; /* "emulated" or "library" */
+    const char *name;      /* "emulated" or "library" */
     bool (*is_here)(void); /* can this machine go it? */
     fl_status (*init)(fl_bf16_product *p);
     void (*release)(fl_bf16_product *p);

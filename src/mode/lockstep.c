@@ -11,6 +11,9 @@
  * thread that fails go with it (leave); one that trains alone says nothing when
  * it fails, but its next batch begins with a step, and old notes end there.
  *
+ * Where a mode holds pulls, those for a batch behind the one that is trained wait
+ * here until it takes them, or their thread leaves.
+ *
  * Values that came from the servers are copied into the parameters by the first
  * thread that asks: until all have met again nobody writes them, and who comes
  * later finds them copied.
@@ -65,6 +68,7 @@ struct fl_lockstep {
     uint64_t *shown;        /* by parameter: the round that was copied last */
     fl_err err;             /* the first one */
     FL_VEC(post) posts;     /* by thread */
+    fl_pull_list held;      /* pulls for the batches behind these */
     FL_VEC(rows_note) rows; /* these two are borrowed by the merge */
     FL_VEC(dense_note) dense;
 
@@ -268,6 +272,71 @@ static void merge_and_exchange(fl_lockstep *l)
         l->ops->exchange(l->mode, &merged);
 }
 
+/* --- pulls that are held ------------------------------------------------- */
+
+#define ALL_THREADS (-1)
+
+static fl_status port_pull(fl_comm *c, fl_comm_request *r)
+{
+    fl_lockstep *l = (fl_lockstep *)c;
+    fl_status st = FL_OK;
+
+    if (!r->is_behind || !l->ops->holds_pulls)
+        return fl_cluster_port_pull(c, r);
+    fl_lock(&l->mu);
+    if (l->err.status)
+        st = fl_err_restore(&l->err);
+    else
+        fl_vec_push(&l->held, r);
+    fl_unlock(&l->mu);
+    return st ? st : FL_PENDING;
+}
+
+/* Moves those of the thread; under mu. */
+static void take_pulls(fl_lockstep *l, int thread, fl_pull_list *out)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < l->held.len; i++) {
+        fl_comm_request *r = l->held.data[i];
+
+        if (thread == ALL_THREADS || r->worker.thread == thread)
+            fl_vec_push(out, r);
+        else
+            l->held.data[n++] = r;
+    }
+    l->held.len = n;
+}
+
+static void refuse_pulls(fl_pull_list *pulls, const fl_err *err)
+{
+    for (size_t i = 0; i < pulls->len; i++)
+        fl_comm_finish(&pulls->data[i]->answer, fl_err_restore(err));
+    fl_vec_release(pulls);
+}
+
+fl_pull_list fl_lockstep_take_pulls(fl_lockstep *l)
+{
+    fl_pull_list pulls = { 0 };
+
+    fl_lock(&l->mu);
+    take_pulls(l, ALL_THREADS, &pulls);
+    fl_unlock(&l->mu);
+    return pulls;
+}
+
+void fl_lockstep_send_pulls(fl_lockstep *l, fl_pull_list *pulls)
+{
+    for (size_t i = 0; i < pulls->len; i++) {
+        fl_comm_request *r = pulls->data[i];
+        fl_status st = fl_cluster_port_pull(&l->port.comm, r);
+
+        if (st != FL_PENDING)
+            fl_comm_finish(&r->answer, st);
+    }
+    fl_vec_release(pulls);
+}
+
 /* --- the end of an exchange --------------------------------------------- */
 
 /* The parts of a push are one gradient. */
@@ -310,11 +379,13 @@ static void answer_all(call_list *calls, const fl_err *err)
 void fl_lockstep_end(fl_lockstep *l, fl_status st)
 {
     call_list calls = { 0 };
+    fl_pull_list pulls = { 0 };
     fl_err err;
 
     fl_lock(&l->mu);
     if (st) {
         fl_err_save(&l->err, st);
+        take_pulls(l, ALL_THREADS, &pulls);
     } else {
         l->round++;
         fl_stat_add(&fl_cluster_stats_of(l->port.cluster)->gradients_applied,
@@ -330,6 +401,7 @@ void fl_lockstep_end(fl_lockstep *l, fl_status st)
     fl_cut_met(fl_cluster_cut(l->port.cluster),
                fl_cluster_step(l->port.cluster));
     fl_unlock(&l->mu);
+    refuse_pulls(&pulls, &err);
     answer_all(&calls, &err);
 }
 
@@ -487,12 +559,27 @@ static void drop_notes(fl_lockstep *l, int thread)
     l->dense.len = n;
 }
 
+/* Nobody is going to train the batches that these are for. */
+static fl_err too_late(const fl_lockstep *l, int thread)
+{
+    fl_err err;
+
+    fl_err_save(&err, fl_err_set(FL_ERR_CLOSED,
+                                 "mode %s: thread %d has ended before the "
+                                 "batch that these rows are for",
+                                 l->ops->name, thread));
+    return err;
+}
+
 static void port_leave(fl_comm *c, int thread)
 {
     fl_lockstep *l = (fl_lockstep *)c;
+    fl_err err = too_late(l, thread);
+    fl_pull_list pulls = { 0 };
     bool is_last = false;
 
     fl_lock(&l->mu);
+    take_pulls(l, thread, &pulls);
     if (l->n_entered)
         l->n_entered--;
     post_of(l, thread)->is_fresh = false;
@@ -501,6 +588,7 @@ static void port_leave(fl_comm *c, int thread)
         is_last = begin_if_all_came(l);
     }
     fl_unlock(&l->mu);
+    refuse_pulls(&pulls, &err);
     if (is_last)
         merge_and_exchange(l);
 }
@@ -593,6 +681,7 @@ static void port_free(fl_comm *c)
     fl_cluster_blocks_release(&l->params);
     fl_cluster_blocks_release(&l->grads);
     fl_vec_release(&l->posts);
+    fl_vec_release(&l->held);
     fl_vec_release(&l->rows);
     fl_vec_release(&l->dense);
     fl_vec_release(&l->batches);
@@ -605,7 +694,7 @@ static void port_free(fl_comm *c)
 }
 
 static const fl_comm_data data = {
-    .pull = fl_cluster_port_pull,
+    .pull = port_pull,
     .push = port_push,
     .send = port_send,
     .recv = port_recv,

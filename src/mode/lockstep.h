@@ -33,6 +33,9 @@ typedef struct fl_merged {
 /* What a mode adds. All functions get the mode's own struct. */
 typedef struct fl_lockstep_ops {
     const char *name; /* for messages */
+    /* What is pulled for a batch behind the one that is trained waits for the
+       mode to take it, in every exchange that does not fail. */
+    bool holds_pulls;
     /* Begins the exchange and does not wait for its end, at which the mode
        calls fl_lockstep_end, from any thread, exactly once. By then the memory
        of fl_lockstep_params has fresh values, unless there was an error. Called
@@ -60,6 +63,13 @@ bool fl_lockstep_failed(fl_lockstep *l);
 /* All dense parameters, and the memory of this backend for their values. For
    the mode, during an exchange. */
 const fl_cluster_blocks *fl_lockstep_params(const fl_lockstep *l);
+
+/* For the mode, during an exchange: the pulls that were held are taken before the
+   last request of it leaves, as the next ones may come when that is answered, and
+   sent behind it. Servers take requests in their order. */
+typedef FL_VEC(fl_comm_request *) fl_pull_list;
+fl_pull_list fl_lockstep_take_pulls(fl_lockstep *l);
+void fl_lockstep_send_pulls(fl_lockstep *l, fl_pull_list *pulls);
 
 /* The exchange is over: all who wait go on, with this thread's last error if
    there was one. */

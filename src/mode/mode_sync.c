@@ -1,5 +1,6 @@
 /* mode_sync.c - all trainers make one step together (round.h): servers keep what
- * they send until all have sent, and apply it as one. */
+ * they send until all have sent, and apply it as one. Rows of the next batch are
+ * asked for behind that, without waiting for its answer. */
 #include "mode/mode.h"
 #include "mode/round.h"
 
@@ -54,16 +55,20 @@ static void sync_free(void *mode)
 static fl_comm *sync_open(fl_cluster *cluster)
 {
     static const fl_lockstep_ops ops = { .name = "sync",
+                                         .holds_pulls = true,
                                          .exchange = sync_exchange,
                                          .step = sync_step,
                                          .free = sync_free };
     static const fl_round_ops round_ops = { .weigh = weigh };
     sync_mode *m = fl_alloc(sizeof(*m));
+    fl_comm *port;
 
     m->weighing = fl_weighing_of(fl_cluster_conf(cluster));
     m->round = fl_round_new(cluster, &round_ops, m);
     m->core = fl_lockstep_new(cluster, &ops, m, m->weighing);
-    return fl_lockstep_port(m->core);
+    port = fl_lockstep_port(m->core);
+    port->can_prefetch = fl_cluster_conf(cluster)->prefetch;
+    return port;
 }
 
 const fl_mode fl_mode_sync = {
@@ -72,7 +77,7 @@ const fl_mode fl_mode_sync = {
            "gradients: equal to one process on the joined batches",
     .needs_servers = true,
     .trainers_meet = true,
-    .settings = "gradient_weight " FL_MODE_WIRE " " FL_MODE_PLACES,
+    .settings = "gradient_weight prefetch " FL_MODE_WIRE " " FL_MODE_PLACES,
     .passes =
         "canon_decay canon_clip canon_lr canon_power dist_sparse dist_pull "
         "dist_place dist_server dist_send "

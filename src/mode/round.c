@@ -51,9 +51,11 @@ static void on_applied(void *arg, fl_status st)
     end_round(arg, st);
 }
 
+/* Rows of the next batches are asked for in the same breath. */
 static void apply(fl_round *r)
 {
-    const fl_cluster_blocks *p = fl_lockstep_params(r->core);
+    fl_lockstep *core = r->core;
+    const fl_cluster_blocks *p = fl_lockstep_params(core);
     fl_client_round round = { .number = r->number,
                               .members = r->members.data,
                               .n_members = r->members.len,
@@ -61,9 +63,11 @@ static void apply(fl_round *r)
                               .out = p->data.data,
                               .n_blocks = p->blocks.len,
                               .codec = fl_cluster_pull_codec(r->cluster) };
+    fl_pull_list pulls = fl_lockstep_take_pulls(core);
     fl_status st = fl_client_apply(fl_cluster_client(r->cluster), &round,
                                    (fl_ending){ on_applied, r });
 
+    fl_lockstep_send_pulls(core, &pulls);
     if (st)
         end_round(r, st);
 }

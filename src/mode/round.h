@@ -6,6 +6,7 @@
  *                               samples each of them had
  *     APPLY                     to all servers: the weights of those; the reply
  *                               has the dense parameters
+ *     PULL                      rows of the next batches, if they are known
  *
  * Every trainer asks for APPLY and the first one is enough: all of them got the
  * same answer at the barrier, so they ask for the same. When a trainer's own

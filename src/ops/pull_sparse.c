@@ -213,6 +213,7 @@ static fl_status pull_run(fl_op_ctx *c)
     r->rows.keys = fl_out(c, KEYS);
     r->out = fl_out(c, ROWS);
     r->create = fl_bool(c, CREATE);
+    r->is_behind = c->is_behind;
     r->worker = c->worker;
     fl_comm_begin(&r->answer, c->waker);
     return c->comm->data->pull(c->comm, r);

@@ -1,6 +1,8 @@
 /* late_comm.c - a backend for tests that answers from a thread of its own. */
 #include "late_comm.h"
 
+#include <string.h>
+
 #include "ctx/ctx.h"
 
 /* Nothing takes this long unless it hangs. */
@@ -32,7 +34,11 @@ static fl_status late_pull(fl_comm *port, fl_comm_request *r)
 {
     late_comm *c = (late_comm *)port;
     late_wait w = { .request = r, .answer = &r->answer, .worker = r->worker };
-    late_event e = { LATE_PULL, r->worker, r->rows.keys[0], r->rows.n, 0, 0 };
+    late_event e = { .kind = LATE_PULL,
+                     .worker = r->worker,
+                     .is_behind = r->is_behind,
+                     .key = r->rows.keys[0],
+                     .n = r->rows.n };
 
     fl_lock(&c->mu);
     w.number = c->n_pulls[r->worker.thread]++;
@@ -50,12 +56,16 @@ static fl_status late_pull(fl_comm *port, fl_comm_request *r)
 static fl_status late_push(fl_comm *port, fl_comm_request *r)
 {
     late_comm *c = (late_comm *)port;
-    late_event e = { LATE_PUSH, r->worker, r->rows.keys[0],
-                     r->rows.n, r->step,   0 };
+    late_event e = { .kind = LATE_PUSH,
+                     .worker = r->worker,
+                     .key = r->rows.keys[0],
+                     .n = r->rows.n,
+                     .step = r->step };
     bool fails;
 
     fl_lock(&c->mu);
-    fails = c->n_pushes[r->worker.thread]++ == c->fails_at;
+    fails = c->n_pushes[r->worker.thread] == c->fails_at;
+    c->n_pushes[r->worker.thread] += !fails;
     note(c, e);
     fl_unlock(&c->mu);
     if (fails)
@@ -74,7 +84,10 @@ static fl_status late_barrier(fl_comm *port, fl_comm_call *r)
 {
     late_comm *c = (late_comm *)port;
     late_wait w = { .answer = &r->answer, .worker = r->worker };
-    late_event e = { LATE_BARRIER, r->worker, 0, r->n, 0, r->samples };
+    late_event e = { .kind = LATE_BARRIER,
+                     .worker = r->worker,
+                     .n = r->n,
+                     .samples = r->samples };
 
     fl_lock(&c->mu);
     note(c, e);
@@ -101,7 +114,12 @@ static uint64_t late_step(fl_comm *port)
 
 static void late_enter(fl_comm *port, int n)
 {
-    ((late_comm *)port)->n_entered += n;
+    late_comm *c = (late_comm *)port;
+
+    fl_lock(&c->mu);
+    c->n_entered += n;
+    memset(c->n_left, 0, sizeof(c->n_left));
+    fl_unlock(&c->mu);
 }
 
 static void late_leave(fl_comm *port, int thread)
@@ -110,6 +128,7 @@ static void late_leave(fl_comm *port, int thread)
 
     fl_lock(&c->mu);
     c->n_left[thread]++;
+    fl_cond_wake_all(&c->changed);
     fl_unlock(&c->mu);
 }
 
@@ -120,7 +139,7 @@ static bool may_answer(const late_comm *c, const late_wait *w)
     if (c->is_silent || w->is_kept ||
         (c->answers == ANSWER_WHO_WAITS && !c->n_inside))
         return false;
-    return !w->request || !c->holds ||
+    return !w->request || !c->holds || c->n_left[w->worker.thread] ||
            c->n_pushes[w->worker.thread] >= w->number;
 }
 

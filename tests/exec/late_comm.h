@@ -3,7 +3,8 @@
  *
  * The row of key k is k, k, ...; pushes change nothing. With `holds` the pull
  * number n of a training thread is answered after its push number n - 1: a
- * batch that needs its rows earlier than that would wait for ever. Any thread.
+ * batch that needs its rows earlier than that would wait for ever. A push that
+ * fails does not count, but the thread may leave instead. Any thread.
  *
  * What it is like is chosen before a run; it has a poller once that was asked
  * for.
@@ -44,8 +45,9 @@ typedef enum late_answers {
 typedef struct late_event {
     late_kind kind;
     fl_worker_id worker;
-    uint64_t key; /* the first one */
-    size_t n;     /* keys */
+    bool is_behind; /* of a pull */
+    uint64_t key;   /* the first one */
+    size_t n;       /* keys */
     uint64_t step, samples;
 } late_event;
 

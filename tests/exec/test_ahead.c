@@ -145,6 +145,19 @@ static void rows_are_asked_for_while_the_batch_before_computes(void **state)
     assert_int_equal(late_count(f->late, LATE_PULL), THREADS * BATCHES);
 }
 
+/* All but the first: a backend that owes them what the batches before do holds
+   them back. */
+static void what_is_asked_for_early_says_so(void **state)
+{
+    fixture *f = *state;
+
+    assert_ok(run(f, true));
+    for (int i = 0; i < BATCHES; i++)
+        assert_int_equal(
+            f->late->events.data[place_of(f, LATE_PULL, 0, i)].is_behind,
+            i > 0);
+}
+
 static void batches_that_do_not_stay_are_taken_one_by_one(void **state)
 {
     fixture *f = *state;
@@ -193,11 +206,13 @@ static void a_bad_batch_is_told_when_it_is_its_turn(void **state)
     assert_int_equal(late_count(f->late, LATE_PUSH), 3);
 }
 
-/* The pull of batch 3 is on its way when the push of batch 2 fails. */
+/* The pull of batch 3 is on its way when the push of batch 2 fails, and is
+   answered once the thread has left. */
 static void an_error_waits_for_what_was_asked_for(void **state)
 {
     fixture *f = *state;
 
+    assert_ok(fl_ctx_set(f->c, "pending_timeout_ms", "5000"));
     f->late->fails_at = 2;
     f->late->delay_ns = 5000000;
     assert_error(run(f, true), FL_ERR_IO, "the wire is cut");
@@ -393,6 +408,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(rows_are_asked_for_while_the_batch_before_computes),
+        TEST(what_is_asked_for_early_says_so),
         TEST(batches_that_do_not_stay_are_taken_one_by_one),
         TEST(a_backend_that_does_not_look_ahead_is_not_asked_early),
         TEST(any_number_of_batches_ends_well),

@@ -342,6 +342,85 @@ static void a_second_run_at_the_same_time_is_refused(void **state)
     bench_release(&b);
 }
 
+/* --- pulls that are held ------------------------------------------------- */
+
+static void holding_init(bench *b)
+{
+    static fl_lockstep_ops way;
+
+    way = fake_way;
+    way.holds_pulls = true;
+    bench_init_with(b, &way, &b->fake);
+}
+
+static fl_status pull_behind(bench *b, int thread)
+{
+    frame *f = &b->frames[thread];
+
+    f->emb.is_behind = true;
+    return begin_rows(f, b->comm, b->comm->data->pull, &f->emb);
+}
+
+/* Which nobody does here, where there are no servers. */
+static void pulls_behind_a_batch_are_for_the_mode_to_send(void **state)
+{
+    fl_pull_list pulls;
+    bench b;
+
+    (void)state;
+    holding_init(&b);
+    b.comm->life->enter(b.comm, 2);
+    assert_int_equal(pull_behind(&b, 2), FL_PENDING);
+    assert_int_equal(pull_behind(&b, 3), FL_PENDING);
+    come(&b, 0);
+    come(&b, 1);
+    pulls = fl_lockstep_take_pulls(b.fake.core);
+    assert_int_equal(pulls.len, 2);
+    assert_ptr_equal(pulls.data[0], &b.frames[2].emb);
+    assert_ptr_equal(pulls.data[1], &b.frames[3].emb);
+    fl_vec_release(&pulls);
+    fl_lockstep_end(b.fake.core, FL_OK);
+    for (int i = 2; i < 4; i++)
+        assert_int_equal(fl_comm_result(&b.frames[i].emb.answer), FL_PENDING);
+    pulls = fl_lockstep_take_pulls(b.fake.core);
+    assert_int_equal(pulls.len, 0);
+    bench_release(&b);
+}
+
+static void a_thread_that_leaves_takes_its_held_pulls_along(void **state)
+{
+    bench b;
+
+    (void)state;
+    holding_init(&b);
+    b.comm->life->enter(b.comm, 2);
+    assert_int_equal(pull_behind(&b, 0), FL_PENDING);
+    assert_int_equal(pull_behind(&b, 1), FL_PENDING);
+    b.comm->life->leave(b.comm, 1);
+    assert_int_equal(fl_comm_result(&b.frames[0].emb.answer), FL_PENDING);
+    assert_int_equal(fl_comm_result(&b.frames[1].emb.answer), FL_ERR_CLOSED);
+    assert_says("thread 1 has ended");
+    b.comm->life->leave(b.comm, 0);
+    assert_int_equal(fl_comm_result(&b.frames[0].emb.answer), FL_ERR_CLOSED);
+    bench_release(&b);
+}
+
+static void an_exchange_that_fails_refuses_what_is_held(void **state)
+{
+    bench b;
+
+    (void)state;
+    holding_init(&b);
+    assert_int_equal(pull_behind(&b, 1), FL_PENDING);
+    come(&b, 0);
+    fl_lockstep_end(b.fake.core,
+                    fl_err_set(FL_ERR_TIMEOUT, "server 1 is gone"));
+    assert_int_equal(fl_comm_result(&b.frames[1].emb.answer), FL_ERR_TIMEOUT);
+    assert_says("server 1 is gone");
+    assert_int_equal(pull_behind(&b, 2), FL_ERR_TIMEOUT);
+    bench_release(&b);
+}
+
 /* --- errors ------------------------------------------------------------- */
 
 static void an_error_reaches_all_who_wait_and_all_who_come_later(void **state)
@@ -615,6 +694,9 @@ int main(void)
         cmocka_unit_test(what_a_leaving_thread_handed_over_goes_with_it),
         cmocka_unit_test(a_batch_that_failed_leaves_nothing_to_the_next),
         cmocka_unit_test(a_second_run_at_the_same_time_is_refused),
+        cmocka_unit_test(pulls_behind_a_batch_are_for_the_mode_to_send),
+        cmocka_unit_test(a_thread_that_leaves_takes_its_held_pulls_along),
+        cmocka_unit_test(an_exchange_that_fails_refuses_what_is_held),
         cmocka_unit_test(an_error_reaches_all_who_wait_and_all_who_come_later),
         cmocka_unit_test(no_memory_to_merge_is_told_to_all),
         cmocka_unit_test(names_and_sizes_are_those_of_the_job),

@@ -144,6 +144,59 @@ static void a_trainer_alone_trains_rows_and_parameters(void **state)
     local_cluster_release(&c);
 }
 
+/* --- rows of the next batch ---------------------------------------------- */
+
+/* By trainer: asked for while a batch is trained, as for the next one. */
+static frame next_frames[CREW_TRAINERS];
+
+static void ask_for_next(trainer *t, frame *f, int thread, int batch)
+{
+    frame *next = &next_frames[t->rank];
+
+    plain_batch(t, f, thread, batch);
+    choose_keys(next, 0, BATCH_KEYS);
+    next->wide.is_behind = true;
+    if (begin_rows(next, t->comm, t->comm->data->pull, &next->wide) !=
+        FL_PENDING)
+        abort();
+}
+
+/* What was asked for has what the batch did; trainers may be a round ahead here
+   as little as there. */
+static fl_status compare_next(trainer *t, int thread, int batch)
+{
+    frame *next = &next_frames[t->rank];
+
+    FL_TRY(answer_of(&next->caller, &next->wide.answer, FL_PENDING));
+    FL_TRY(pull_wide(t, thread, batch));
+    if (memcmp(next->wide_rows, t->frames[thread].wide_rows,
+               BATCH_KEYS * sizeof(float)))
+        return fl_err_set(FL_ERR_CORRUPT, "batch %d: rows of before", batch);
+    return FL_OK;
+}
+
+static void
+rows_that_are_asked_for_early_have_what_the_batch_before_did(void **state)
+{
+    (void)state;
+    for (int n_servers = 1; n_servers <= CREW_SERVERS; n_servers++) {
+        local_cluster c;
+
+        local_cluster_init(&c, "sync", n_servers, 2, ask_for_next);
+        c.after = compare_next;
+        for (int i = 0; i < 2; i++) {
+            frame_init(&next_frames[i], 0);
+            local_cluster_batches(&c, i, 1, BATCHES);
+        }
+        local_cluster_run(&c);
+        local_cluster_check(&c);
+        assert_true(c.trainers[0].comm->can_prefetch);
+        local_cluster_release(&c);
+        for (int i = 0; i < 2; i++)
+            frame_release(&next_frames[i]);
+    }
+}
+
 /* --- unequal data ------------------------------------------------------- */
 
 /* Gradients 1 and 2: their mean for 3 rounds, then those of the second. */
@@ -280,6 +333,8 @@ int main(void)
         cmocka_unit_test(weights_make_a_difference),
         cmocka_unit_test(gradients_of_trainers_are_weighed_by_the_setting),
         cmocka_unit_test(a_trainer_alone_trains_rows_and_parameters),
+        cmocka_unit_test(
+            rows_that_are_asked_for_early_have_what_the_batch_before_did),
         cmocka_unit_test(a_trainer_that_leaves_early_lets_the_others_go_on),
         cmocka_unit_test(
             a_trainer_that_waits_for_the_end_lets_the_others_go_on),
