@@ -494,14 +494,8 @@ static bool all_against_floor(const ctr_data *d, const storage *rows)
 /* The floor stays f32. */
 static bool bf16_against_floor(const ctr_data *d)
 {
-    char *text = fl_version_text();
-    bool is_absent = strstr(text, "bf16 none");
-
-    fl_text_free(text);
-    if (!is_absent)
-        return all_against_floor(d, &in_bf16);
-    printf("# ctr.bf16.*.of_floor: absent, this machine multiplies no bf16\n");
-    return true;
+    return !bench_has_bf16("ctr.bf16.*.of_floor") ||
+           all_against_floor(d, &in_bf16);
 }
 
 int main(void)

@@ -8,6 +8,8 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "flotilla/version.h"
+
 /* Behind the names of figures, for a program that is built in two shapes. */
 #ifndef BENCH_SUFFIX
 #define BENCH_SUFFIX ""
@@ -153,4 +155,15 @@ void bench_check_new(const void *made, const char *what)
         return;
     fprintf(stderr, "bench: %s: %s\n", what, fl_last_error());
     exit(1);
+}
+
+bool bench_has_bf16(const char *rows)
+{
+    char *text = fl_version_text();
+    bool is_absent = strstr(text, "bf16 none");
+
+    fl_text_free(text);
+    if (is_absent)
+        printf("# %s: absent, this machine multiplies no bf16\n", rows);
+    return !is_absent;
 }

@@ -8,6 +8,7 @@
 #ifndef BENCH_HARNESS_H
 #define BENCH_HARNESS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "flotilla/status.h"
@@ -54,5 +55,9 @@ void *bench_alloc(size_t bytes);
 /* Ends the program with the reason unless the call went well. */
 void bench_check(fl_status st, const char *what);
 void bench_check_new(const void *made, const char *what);
+
+/* Whether this machine multiplies bf16; if not, it says that these rows are
+   absent. */
+bool bench_has_bf16(const char *rows);
 
 #endif

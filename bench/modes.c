@@ -101,6 +101,25 @@ static void measure_memory(const ctr_data *d)
     modes_measure_speed(&course);
 }
 
+/* Products of jobs in bf16; the floor stays f32. */
+static void measure_bf16(const ctr_data *d)
+{
+    const ctr_task task = { .data = d };
+    const speed_course course = {
+        .name = IN_MEMORY ".products_bf16",
+        .work = &ctr_work,
+        .task = &task,
+        .precision = "bf16",
+        .geo_period = GEO_PERIOD,
+        .warm_batches = WARM_BATCHES,
+        .turn_batches = TURN_BATCHES,
+        .refs[SPEED_FLOOR] = reference(d, ALONE_FLOOR, "the floor"),
+    };
+
+    if (bench_has_bf16("modes.*" IN_MEMORY ".products_bf16.*"))
+        modes_measure_speed(&course);
+}
+
 /* --- lines of files -------------------------------------------------------- */
 
 static void measure_lines(const ctr_data *d)
@@ -193,6 +212,7 @@ int main(void)
         measure_lines(&data);
     if (wants("quick")) {
         measure_memory(&first);
+        measure_bf16(&first);
         if (CTR_PER_LARGE == 1)
             measure_dense_rows(&first);
     }

@@ -45,6 +45,8 @@ static fl_ctx *make_ctx(const job_spec *s)
         bench_check(fl_ctx_set(c, "wire_pull", s->wire), "settings");
         bench_check(fl_ctx_set(c, "wire_push", s->wire), "settings");
     }
+    if (s->precision)
+        bench_check(fl_ctx_set(c, "precision", s->precision), "settings");
     return c;
 }
 

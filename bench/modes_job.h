@@ -33,6 +33,7 @@ struct job_spec {
     int n_servers, n_trainers; /* no servers: workers serve */
     bool is_tcp;               /* local_transport=off */
     const char *wire;          /* wire_pull and wire_push; NULL: f32 */
+    const char *precision;     /* of products; NULL: f32 */
     bool is_on_hosts;          /* of the network that modes_link.sh has made */
     int geo_period;
     uint64_t seed;
