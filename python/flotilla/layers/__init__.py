@@ -12,6 +12,7 @@ from .control import (Assert, BlockGuard, ConditionalBlock, IfElse, Print,
                       Switch, While, case, cond, is_empty, merge_lod_tensor,
                       select_input, select_output, split_lod_tensor,
                       switch_case, while_loop)
+from .decode import beam_search, beam_search_decode, gather_tree
 from .draws import randint, randn, randperm, sampling_id
 from .func import py_func
 from .generated import describe as _describe, layers as _generated
@@ -21,14 +22,15 @@ from .image import adaptive_pool2d, conv2d, pool2d
 from .io import (create_py_reader_by_data, data, double_buffer, py_reader,
                  read_file)
 from .loss import *
-from .maths import (addcmul, addmm, allclose, bilinear_tensor_product,
-                    label_smooth, log_softmax, logsumexp, prelu)
+from .maths import (addcmul, addmm, allclose, bilinear_tensor_product, cross,
+                    dist, kron, label_smooth, log_softmax, logsumexp, prelu,
+                    trace)
 from .metric import accuracy, auc
 from .nn import *
-from .places import (cumsum, diag, eye, flip, has_inf, has_nan, index_select,
-                     isfinite, linspace, multiplex, pad, pad_constant_like,
-                     reverse, roll, scatter_nd, scatter_nd_add, size,
-                     strided_slice, tril, triu, unstack)
+from .places import (cumsum, diag, diag_embed, eye, flip, has_inf, has_nan,
+                     index_select, isfinite, linspace, meshgrid, multiplex, pad,
+                     pad_constant_like, reverse, roll, scatter_nd,
+                     scatter_nd_add, size, strided_slice, tril, triu, unstack)
 from .recurrent import DynamicRNN, StaticRNN
 from .schedule import *
 from .sequence import *

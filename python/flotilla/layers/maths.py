@@ -108,3 +108,34 @@ def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False,
     return LayerHelper("allclose", name=name).apply(
         "allclose", {"Input": input, "Other": other}, dtype="bool",
         attrs={"rtol": rtol, "atol": atol, "equal_nan": equal_nan})
+
+
+def cross(input, other, dim=None):
+    """The cross product along an axis of three places; the first such axis
+    unless dim says which."""
+    return LayerHelper("cross").apply(
+        "cross", {"X": input, "Y": other},
+        attrs={} if dim is None else {"dim": dim})
+
+
+def kron(x, y, out=None, name=None):
+    """Each number of x times all of y, in its place."""
+    helper = LayerHelper("kron", name=name)
+    out = helper.like(x) if out is None else out
+    helper.append_op("kron", inputs={"X": x, "Y": y}, outputs={"Out": out})
+    return out
+
+
+def dist(x, y, p=2):
+    """How far x and y are apart by the norm p."""
+    return LayerHelper("dist").apply("dist", {"X": x, "Y": y},
+                                     attrs={"p": float(p)})
+
+
+def trace(input, offset=0, dim1=0, dim2=1, out=None, name=None):
+    """The sums over the diagonals of matrices."""
+    helper = LayerHelper("trace", name=name)
+    out = helper.like(input) if out is None else out
+    helper.append_op("trace", inputs={"Input": input}, outputs={"Out": out},
+                     attrs={"offset": offset, "dim1": dim1, "dim2": dim2})
+    return out

@@ -219,3 +219,22 @@ def roll(input, shifts, dims=None):
     helper.append_op("roll", inputs={"X": input}, outputs={"Out": out},
                      attrs={"dims": list(dims), "shifts": list(shifts)})
     return reshape(out, shape, inplace=True)
+
+
+def diag_embed(input, offset=0, dim1=-2, dim2=-1):
+    """Matrices with the numbers of the last axis on their diagonals."""
+    if not isinstance(input, ir.Variable):
+        input = assign(np.asarray(input))
+    return LayerHelper("diag_embed").apply(
+        "diag_embed", {"Input": input},
+        attrs={"offset": offset, "dim1": dim1, "dim2": dim2})
+
+
+def meshgrid(input, name=None):
+    """Vectors as the axes of a grid: for each one its value at every point."""
+    check_type(input, "input", (list, tuple), "meshgrid")
+    helper = LayerHelper("meshgrid", name=name)
+    outs = [helper.like(v) for v in input]
+    helper.append_op("meshgrid", inputs={"X": list(input)},
+                     outputs={"Out": outs})
+    return outs
