@@ -165,12 +165,18 @@ class OneOperator:
         if value is None:
             raise ValueError(f"operator {self._kind} reads {name}, which the "
                              "scope does not have")
-        rows = isinstance(value, tensor.SelectedRows)
-        array = value.get_tensor() if rows else value
-        block.create_var(name=name, shape=array.shape(), dtype=array._dtype(),
-                         persistable=True, lod_level=len(array.lod()),
-                         type=VarType.SELECTED_ROWS if rows else
-                         VarType.LOD_TENSOR)
+        kind, like = VarType.LOD_TENSOR, value
+        if isinstance(value, tensor.SelectedRows):
+            kind, like = VarType.SELECTED_ROWS, value.get_tensor()
+        elif isinstance(value, tensor.LoDTensorArray):
+            kind, like = VarType.LOD_TENSOR_ARRAY, next(iter(value), None)
+        if like is None:
+            raise ValueError(f"operator {self._kind} reads {name}, an array "
+                             "without values")
+        ragged = kind == VarType.LOD_TENSOR
+        block.create_var(name=name, shape=like.shape(), dtype=like._dtype(),
+                         persistable=True, type=kind,
+                         lod_level=len(like.lod()) if ragged else 0)
 
 
 def _flat(slots):

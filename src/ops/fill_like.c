@@ -1,5 +1,5 @@
 /* fill_like.c - one number everywhere, in the shape of another tensor:
- * fill_any_like and fill_zeros_like. */
+ * fill_any_like, fill_zeros_like and fill_zeros_like2. */
 #include <math.h>
 
 #include "ops/helpers.h"
@@ -7,6 +7,7 @@
 enum { X };
 enum { OUT };
 enum { VALUE, DTYPE }; /* of fill_any_like */
+enum { ZEROS_DTYPE };  /* of fill_zeros_like2 */
 
 static fl_status fill_any_like_infer(fl_infer *c)
 {
@@ -16,7 +17,7 @@ static fl_status fill_any_like_infer(fl_infer *c)
     if (*fl_str_attr(c, DTYPE))
         FL_TRY(fl_infer_dtype(c, DTYPE, &dtype));
     if (!fl_dtype_is_float(dtype) && dtype != FL_DTYPE_F16 &&
-        !(value == trunc(value) && fabs(value) <= 0x1p53))
+        !(fabs(value) <= 0x1p53))
         FL_FAIL(FL_ERR_INVAL, "op fill_any_like: %g is no number of type %s",
                 value, fl_dtype_text(dtype));
     fl_tensor_like(fl_infer_out(c, OUT), fl_infer_in(c, X));
@@ -55,6 +56,16 @@ static fl_status fill_zeros_like_infer(fl_infer *c)
     return FL_OK;
 }
 
+static fl_status fill_zeros_like2_infer(fl_infer *c)
+{
+    fl_tensor *out = fl_infer_out(c, OUT);
+
+    fl_tensor_like(out, fl_infer_in(c, X));
+    if (*fl_str_attr(c, ZEROS_DTYPE))
+        FL_TRY(fl_infer_dtype(c, ZEROS_DTYPE, &out->dtype));
+    return FL_OK;
+}
+
 static fl_status fill_zeros_like_run(fl_op_ctx *c)
 {
     fl_share_zero(c, fl_out_t(c, OUT));
@@ -67,10 +78,17 @@ static const fl_op_case fill_zeros_like_cases[] = {
     { .in = { "f32[0,8]" } },
 };
 
+static const fl_op_case fill_zeros_like2_cases[] = {
+    { .in = { "f32[33,7]" }, .attrs = "{dtype=int64}" },
+    { .in = { "i64[5,1] lod=[0,2,5]" } },
+    { .in = { "f32[0,8]" } },
+};
+
 static const fl_op_case fill_any_like_cases[] = {
     { .in = { "f32[33,7]" }, .attrs = "{value=0.37}" },
     { .in = { "f32[3,7]" }, .attrs = "{value=-2, dtype=int32}" },
     { .in = { "i64[5,1] lod=[0,2,5]" }, .attrs = "{value=7}" },
+    { .in = { "i32[5,1] below=9" }, .attrs = "{value=2.75}" },
     { .in = { "f32[0,8]" }, .attrs = "{value=1}" },
 };
 
@@ -86,10 +104,24 @@ const fl_op fl_op_fill_zeros_like = {
     .n_cases = FL_LEN(fill_zeros_like_cases),
 };
 
+const fl_op fl_op_fill_zeros_like2 = {
+    .name = "fill_zeros_like2",
+    .doc = "Out = 0 everywhere, of the shape of X, and of its type unless "
+           "dtype says another",
+    .in = { { "X", FL_SLOT_NO_GRAD } },
+    .out = { { "Out", 0 } },
+    .attrs = { { "dtype", FL_ATTR_STRING, "" } },
+    .flags = FL_OP_SLICED,
+    .infer = fill_zeros_like2_infer,
+    .run = fill_zeros_like_run,
+    .cases = fill_zeros_like2_cases,
+    .n_cases = FL_LEN(fill_zeros_like2_cases),
+};
+
 const fl_op fl_op_fill_any_like = {
     .name = "fill_any_like",
     .doc = "Out = value everywhere, of the shape of X, and of its type unless "
-           "dtype says another",
+           "dtype says another; whole numbers lose the fraction",
     .in = { { "X", FL_SLOT_NO_GRAD } },
     .out = { { "Out", 0 } },
     .attrs = { { "value", FL_ATTR_FLOAT, "0" },

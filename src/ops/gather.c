@@ -95,10 +95,10 @@ static fl_status gather_nd_infer(fl_infer *c)
     char a[FL_SLOT_TEXT_MAX], b[FL_SLOT_TEXT_MAX];
 
     FL_TRY(fl_infer_ids(c, INDEX));
-    if (axes < 1 || axes > x->shape.rank ||
+    if (axes < 0 || axes > x->shape.rank ||
         shape.rank - 1 + x->shape.rank - axes > FL_RANK_MAX)
         FL_FAIL(FL_ERR_INVAL,
-                "op gather_nd: the last axis of %s must be 1 to %d long, the "
+                "op gather_nd: the last axis of %s must be 0 to %d long, the "
                 "axes of %s",
                 fl_infer_text(c, INDEX, a), x->shape.rank,
                 fl_infer_text(c, X, b));
@@ -198,6 +198,7 @@ static const fl_op_case gather_nd_cases[] = {
     { .in = { "f32[5,6]", "i64[3,4,2] below=5" } },
     { .in = { "f32[5,6]", "i64[2] below=5" } },
     { .in = { "i64[5,2] below=9", "i64[4,1] below=5" } },
+    { .in = { "f32[5,3]", "i64[2,0]" } },
     { .in = { "f32[0,8]", "i64[0,1]" } },
 };
 
@@ -220,7 +221,8 @@ const fl_op fl_op_gather = {
 const fl_op fl_op_gather_nd = {
     .name = "gather_nd",
     .doc = "Out[i...] = X[Index[i..., 0], Index[i..., 1], ...]: the last axis "
-           "of Index has one number for each of the first axes of X",
+           "of Index has one number for each of the first axes of X; without "
+           "any, all of X is taken",
     .in = { { "X", 0 }, { "Index", FL_SLOT_NO_GRAD } },
     .out = { { "Out", 0 } },
     .flags = FL_OP_SLICED,

@@ -41,8 +41,11 @@ static fl_status one_hot_infer(fl_infer *c)
     const fl_shape *x = &fl_infer_in(c, X)->shape;
     char buf[FL_SLOT_TEXT_MAX];
 
-    if (x->dim[x->rank - 1] != 1 && x->dim[x->rank - 1] != -1)
-        FL_FAIL(FL_ERR_INVAL, "op one_hot: the last axis of %s is not 1 long",
+    if (x->rank < 2 ||
+        (x->dim[x->rank - 1] != 1 && x->dim[x->rank - 1] != -1))
+        FL_FAIL(FL_ERR_INVAL,
+                "op one_hot: %s must have two axes or more, the last of which "
+                "is 1 long",
                 fl_infer_text(c, X, buf));
     return infer_rank(c, x->rank);
 }

@@ -1,4 +1,5 @@
-/* unstack.c - a tensor as its parts along an axis, which they lack. */
+/* unstack.c - a tensor as its parts along an axis, which they lack: unstack,
+ * which may be told how many there are, and unbind. */
 #include <inttypes.h>
 
 #include "ops/helpers.h"
@@ -17,14 +18,15 @@ static fl_status unstack_infer(fl_infer *c)
     int64_t n;
 
     if (axis < 0 || x->shape.rank < 2)
-        FL_FAIL(FL_ERR_INVAL, "op unstack: %s has no axis %" PRId64 " to cut",
-                fl_infer_text(c, X, buf), fl_int(c, AXIS));
-    n = x->shape.dim[axis] >= 0 ? x->shape.dim[axis] : fl_int(c, NUM);
+        FL_FAIL(FL_ERR_INVAL, "op %s: %s has no axis %" PRId64 " to cut",
+                c->node->def->name, fl_infer_text(c, X, buf), fl_int(c, AXIS));
+    n = x->shape.dim[axis];
+    if (n < 0 && fl_op_n_attrs(c->node->def) > NUM)
+        n = fl_int(c, NUM);
     if (n > 0 && n != fl_infer_n_out(c, Y))
         FL_FAIL(FL_ERR_INVAL,
-                "op unstack: %d parts of %s are wanted, but axis %d has "
-                "%" PRId64,
-                fl_infer_n_out(c, Y), fl_infer_text(c, X, buf), axis, n);
+                "op %s: %d parts of %s are wanted, but axis %d has %" PRId64,
+                c->node->def->name, fl_infer_n_out(c, Y), fl_infer_text(c, X, buf), axis, n);
     for (int i = axis; i + 1 < part.rank; i++)
         part.dim[i] = part.dim[i + 1];
     part.rank--;
@@ -99,6 +101,13 @@ static const fl_op_case unstack_cases[] = {
     { .in = { "f32[0,3]" }, .attrs = "{axis=1}" },
 };
 
+static const fl_op_case unbind_cases[] = {
+    { .in = { "f32[33,2]" }, .attrs = "{axis=1}" },
+    { .in = { "f32[3,5,4]" } },
+    { .in = { "i64[5,2] below=9" }, .attrs = "{axis=-1}" },
+    { .in = { "f32[0,3]" }, .attrs = "{axis=1}" },
+};
+
 const fl_op fl_op_unstack = {
     .name = "unstack",
     .doc = "Y[0], Y[1], ... = X at places 0, 1, ... of axis (from the end when "
@@ -113,4 +122,19 @@ const fl_op fl_op_unstack = {
     .back = unstack_back,
     .cases = unstack_cases,
     .n_cases = FL_LEN(unstack_cases),
+};
+
+const fl_op fl_op_unbind = {
+    .name = "unbind",
+    .doc = "Out[0], Out[1], ... = X at places 0, 1, ... of axis (from the end "
+           "when negative), which they lack",
+    .in = { { "X", 0 } },
+    .out = { { "Out", FL_OP_SLOT_LIST } },
+    .attrs = { { "axis", FL_ATTR_INT, "0" } },
+    .flags = FL_OP_SLICED,
+    .infer = unstack_infer,
+    .run = unstack_run,
+    .back = unstack_back,
+    .cases = unbind_cases,
+    .n_cases = FL_LEN(unbind_cases),
 };

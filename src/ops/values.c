@@ -41,16 +41,30 @@ static void read_tensor(const reader *r, int slot, fl_ints *out)
     }
 }
 
+/* What the attribute says of a list: -1 is nothing, and so is a number whose
+   infer_flags is -1. */
+static void read_said(const reader *r, int attr, fl_ints *out)
+{
+    int at = fl_op_find_attr(r->node->def, "infer_flags");
+    size_t n = 0;
+    const int64_t *flags = at < 0 ? NULL : fl_attr_ints(r->node, at, &n);
+
+    read_attr(r, attr, out);
+    for (int i = 0; i < out->n; i++)
+        out->known[i] =
+            out->at[i] != -1 && !((size_t)i < n && flags[i] == -1);
+}
+
 /* What the attribute says is known already while building. */
 static void read_list(const reader *r, const fl_ints_from *from, fl_ints *out)
 {
     int n = r->in[from->list].n;
     fl_ints said;
 
-    read_attr(r, from->attr, &said);
+    read_said(r, from->attr, &said);
     out->n = n > FL_RANK_MAX ? FL_RANK_MAX : n;
     for (int i = 0; i < out->n; i++) {
-        bool is_said = said.n == out->n && said.at[i] != -1;
+        bool is_said = said.n == out->n && said.known[i];
 
         out->known[i] = r->running || is_said;
         out->at[i] = r->running ? fl_id_at(r->in[from->list].t[i], 0)
@@ -132,9 +146,9 @@ static fl_status check_said(const fl_infer *c, const fl_ints_from *from,
     char buf[FL_SLOT_TEXT_MAX];
     fl_ints said;
 
-    read_attr(&r, from->attr, &said);
+    read_said(&r, from->attr, &said);
     for (int i = 0; i < got->n && said.n == got->n && c->running; i++)
-        if (said.at[i] != -1 && said.at[i] != got->at[i])
+        if (said.known[i] && said.at[i] != got->at[i])
             FL_FAIL(FL_ERR_INVAL,
                     "op %s: %s is %" PRId64 ", but the program was built with "
                     "%" PRId64 " in its place",

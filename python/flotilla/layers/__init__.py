@@ -13,6 +13,8 @@ from .control import (Assert, BlockGuard, ConditionalBlock, IfElse, Print,
                       select_input, select_output, split_lod_tensor,
                       switch_case, while_loop)
 from .decode import beam_search, beam_search_decode, gather_tree
+from .distributions import (Categorical, MultivariateNormalDiag, Normal,
+                            Uniform)
 from .draws import randint, randn, randperm, sampling_id
 from .func import py_func
 from .generated import describe as _describe, layers as _generated
