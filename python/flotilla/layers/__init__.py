@@ -13,6 +13,9 @@ from .control import (Assert, BlockGuard, ConditionalBlock, IfElse, Print,
                       select_input, select_output, split_lod_tensor,
                       switch_case, while_loop)
 from .decode import beam_search, beam_search_decode, gather_tree
+from .decoders import (BasicDecoder, BeamSearchDecoder, DecodeHelper, Decoder,
+                       GreedyEmbeddingHelper, SampleEmbeddingHelper,
+                       TrainingHelper, dynamic_decode)
 from .distributions import (Categorical, MultivariateNormalDiag, Normal,
                             Uniform)
 from .draws import randint, randn, randperm, sampling_id
