@@ -142,6 +142,30 @@ FL_FLOATS(KERNELS)
 
 /* --- the operators -------------------------------------------------------- */
 
+#define WHOLE_KERNELS(T, t)                                                    \
+    /* What does not fit goes round. */                                        \
+    static void add_up_##t(const fl_tile *tile, T *y, const T *x)              \
+    {                                                                          \
+        for (size_t j = 0; j < tile->n; j++) {                                 \
+            uint64_t sum = tile->first ? 0 : (uint64_t)y[j];                   \
+                                                                               \
+            for (size_t k = 0; k < tile->rows * tile->run; k++)                \
+                sum += (uint64_t)x[k / tile->run * tile->ld + j * tile->run +  \
+                                   k % tile->run];                             \
+            y[j] = (T)sum;                                                     \
+        }                                                                      \
+    }                                                                          \
+    static void sum_##t(const fl_grid *grid, T *y, const T *x, fl_span s)      \
+    {                                                                          \
+        fl_tiles it = fl_tiles_of(grid, s);                                    \
+        fl_tile tile;                                                          \
+                                                                               \
+        while (fl_tiles_next(&it, &tile))                                      \
+            add_up_##t(&tile, y + tile.y, x + tile.x);                         \
+    }
+WHOLE_KERNELS(int32_t, i32)
+WHOLE_KERNELS(int64_t, i64)
+
 bool fl_reduce_kept(const fl_op_node *n, const fl_shape *x,
                     bool kept[FL_RANK_MAX])
 {
@@ -173,7 +197,12 @@ static fl_status fold(fl_op_ctx *c, const bool kept[FL_RANK_MAX], kind k)
     }
     grid = fl_grid_of(&x->shape, kept);
     s = fl_op_span(c, fl_grid_kept(&grid));
-    FL_BY_FLOAT(c, X, fold, &grid, fl_out(c, OUT), x->data, s, k);
+    if (x->dtype == FL_DTYPE_I32)
+        sum_i32(&grid, fl_out(c, OUT), x->data, s);
+    else if (x->dtype == FL_DTYPE_I64)
+        sum_i64(&grid, fl_out(c, OUT), x->data, s);
+    else
+        FL_BY_FLOAT(c, X, fold, &grid, fl_out(c, OUT), x->data, s, k);
     return FL_OK;
 }
 
@@ -186,7 +215,7 @@ static fl_status spread(fl_op_ctx *c, const bool kept[FL_RANK_MAX], kind k)
 
     if (!dx || fl_tensor_numel(dx) == 0)
         return FL_OK;
-    if (!g) {
+    if (!g || !fl_dtype_is_float(dx->dtype)) {
         fl_share_zero(c, dx);
         return FL_OK;
     }
@@ -235,9 +264,18 @@ fl_status fl_reduce_infer(fl_infer *c)
     return FL_OK;
 }
 
-static fl_status sum_infer(fl_infer *c)
+static fl_status reduce_mean_infer(fl_infer *c)
 {
     FL_TRY(fl_infer_float(c, X));
+    return fl_reduce_infer(c);
+}
+
+static fl_status reduce_sum_infer(fl_infer *c)
+{
+    fl_dtype dtype = fl_infer_in(c, X)->dtype;
+
+    if (dtype != FL_DTYPE_I32 && dtype != FL_DTYPE_I64)
+        FL_TRY(fl_infer_float(c, X));
     return fl_reduce_infer(c);
 }
 
@@ -284,7 +322,14 @@ static const fl_op_case mean_cases[] = {
     { .in = { "f32[0,8]" } },
 };
 
-static const fl_op_case reduce_cases[] = { FL_REDUCE_CASES("f32") };
+static const fl_op_case reduce_mean_cases[] = { FL_REDUCE_CASES("f32") };
+
+static const fl_op_case reduce_sum_cases[] = {
+    FL_REDUCE_CASES("f32"),
+    { .in = { "i64[3,4,5] below=9" }, .attrs = "{dim=[0,2]}" },
+    { .in = { "i32[33,7] below=9" }, .attrs = "{reduce_all=true}" },
+    { .in = { "i64[2,3,2,3] below=9" }, .attrs = "{dim=[1,3]}" },
+};
 
 const fl_op fl_op_mean = {
     .name = "mean",
@@ -308,11 +353,11 @@ const fl_op fl_op_mean = {
         .out = { { "Out", 0 } },                                               \
         .attrs = { FL_REDUCE_ATTRS },                                          \
         .flags = FL_OP_SLICED,                                                 \
-        .infer = sum_infer,                                                    \
+        .infer = op##_infer,                                                   \
         .run = op##_run,                                                       \
         .back = op##_back,                                                     \
-        .cases = reduce_cases,                                                 \
-        .n_cases = FL_LEN(reduce_cases),                                       \
+        .cases = op##_cases,                                                   \
+        .n_cases = FL_LEN(op##_cases),                                         \
     };
 
 REDUCE(reduce_sum, "sum")

@@ -28,7 +28,7 @@ typedef void (*fold_fn)(const fl_grid *grid, const operands *o, fl_span s);
                 T so_far = y[j];                                               \
                                                                                \
                 for (size_t k = 0; k < tile->run; k++)                         \
-                    so_far = STEP(so_far, v[k]);                               \
+                    so_far = (T)STEP(so_far, v[k]);                            \
                 y[j] = so_far;                                                 \
             }                                                                  \
     }                                                                          \
@@ -53,6 +53,15 @@ typedef void (*fold_fn)(const fl_grid *grid, const operands *o, fl_span s);
     FOLD(T, min_##t, (T)INFINITY, SMALLER)                                     \
     FOLD(T, prod_##t, 1, TIMES)
 FL_FLOATS(FLOAT_FOLDS)
+
+/* What does not fit goes round, as everywhere with whole numbers. */
+#define WHOLE_TIMES(a, v) ((int64_t)((uint64_t)(a) * (uint64_t)(v)))
+#define WHOLE_FOLDS(T, t, least, largest)                                      \
+    FOLD(T, max_##t, least, LARGER)                                            \
+    FOLD(T, min_##t, largest, SMALLER)                                         \
+    FOLD(T, prod_##t, 1, WHOLE_TIMES)
+WHOLE_FOLDS(int32_t, i32, INT32_MIN, INT32_MAX)
+WHOLE_FOLDS(int64_t, i64, INT64_MIN, INT64_MAX)
 FOLD(bool, all_bool, true, AND)
 FOLD(bool, any_bool, false, OR)
 
@@ -103,15 +112,19 @@ FL_FLOATS(SPREADS)
 
 /* --- the operators -------------------------------------------------------- */
 
-/* By fl_float_index, or once for bool; `nothing` is what no element makes. */
+/* By type_of, or once for bool; `nothing` is what no element makes. */
+enum { I32 = 2, I64, N_TYPES };
 typedef struct folding {
-    fold_fn run[2], back[2];
+    fold_fn run[N_TYPES], back[I32];
     double nothing;
 } folding;
 
-static fl_status float_infer(fl_infer *c)
+static fl_status number_infer(fl_infer *c)
 {
-    FL_TRY(fl_infer_float(c, X));
+    fl_dtype dtype = fl_infer_in(c, X)->dtype;
+
+    if (dtype != FL_DTYPE_I32 && dtype != FL_DTYPE_I64)
+        FL_TRY(fl_infer_float(c, X));
     return fl_reduce_infer(c);
 }
 
@@ -129,7 +142,16 @@ static int type_of(const fl_op_ctx *c)
 {
     fl_dtype dtype = fl_in_t(c, X)->dtype;
 
-    return dtype == FL_DTYPE_BOOL ? 0 : fl_float_index(dtype, c->node);
+    switch (dtype) {
+    case FL_DTYPE_BOOL:
+        return 0;
+    case FL_DTYPE_I32:
+        return I32;
+    case FL_DTYPE_I64:
+        return I64;
+    default:
+        return fl_float_index(dtype, c->node);
+    }
 }
 
 static fl_grid grid_of(const fl_op_ctx *c)
@@ -139,6 +161,14 @@ static fl_grid grid_of(const fl_op_ctx *c)
 
     fl_reduce_kept(c->node, x, kept);
     return fl_grid_of(x, kept);
+}
+
+/* The nearest number of that range. */
+static int64_t whole(double value, int64_t least, int64_t largest)
+{
+    return value == -INFINITY  ? least
+           : value == INFINITY ? largest
+                               : (int64_t)value;
 }
 
 static void fill(const fl_op_ctx *c, double value)
@@ -153,6 +183,13 @@ static void fill(const fl_op_ctx *c, double value)
             break;
         case FL_DTYPE_F64:
             ((double *)out->data)[i] = value;
+            break;
+        case FL_DTYPE_I32:
+            ((int32_t *)out->data)[i] =
+                (int32_t)whole(value, INT32_MIN, INT32_MAX);
+            break;
+        case FL_DTYPE_I64:
+            ((int64_t *)out->data)[i] = whole(value, INT64_MIN, INT64_MAX);
             break;
         default:
             ((bool *)out->data)[i] = value != 0;
@@ -181,7 +218,7 @@ static fl_status fold_back(fl_op_ctx *c, const folding *f)
 
     if (!fl_din_t(c, X) || fl_tensor_numel(fl_in_t(c, X)) == 0)
         return FL_OK;
-    if (!fl_dout_t(c, OUT)) {
+    if (!fl_dout_t(c, OUT) || type_of(c) >= I32) {
         fl_share_zero(c, fl_din_t(c, X));
         return FL_OK;
     }
@@ -190,7 +227,12 @@ static fl_status fold_back(fl_op_ctx *c, const folding *f)
     return FL_OK;
 }
 
-static const fl_op_case float_cases[] = { FL_REDUCE_CASES("f32") };
+static const fl_op_case number_cases[] = {
+    FL_REDUCE_CASES("f32"),
+    { .in = { "i64[3,4,5] below=9" }, .attrs = "{dim=[0,2]}" },
+    { .in = { "i32[33,7] below=3" }, .attrs = "{reduce_all=true}" },
+    { .in = { "i32[0,8]" }, .attrs = "{dim=[0]}" },
+};
 static const fl_op_case bool_cases[] = { FL_REDUCE_CASES("bool") };
 
 #define DESCRIPTOR(name_, text)                                                \
@@ -200,7 +242,7 @@ static const fl_op_case bool_cases[] = { FL_REDUCE_CASES("bool") };
 
 #define FLOATS(name_, back_name, nothing, text)                                \
     static const folding name_##_fold = {                                      \
-        { name_##_f32, name_##_f64 },                                          \
+        { name_##_f32, name_##_f64, name_##_i32, name_##_i64 },                \
         { back_name##_f32, back_name##_f64 },                                  \
         nothing,                                                               \
     };                                                                         \
@@ -215,11 +257,11 @@ static const fl_op_case bool_cases[] = { FL_REDUCE_CASES("bool") };
     const fl_op fl_op_reduce_##name_ = {                                       \
         DESCRIPTOR(reduce_##name_, text),                                      \
         .in = { { "X", 0 } },                                                  \
-        .infer = float_infer,                                                  \
+        .infer = number_infer,                                                 \
         .back = name_##_back,                                                  \
         .back_uses = FL_USES_IN(X) | FL_USES_OUT(OUT),                         \
-        .cases = float_cases,                                                  \
-        .n_cases = FL_LEN(float_cases),                                        \
+        .cases = number_cases,                                                 \
+        .n_cases = FL_LEN(number_cases),                                       \
     };
 
 #define BOOLS(name_, nothing, text)                                            \

@@ -103,7 +103,7 @@ static const fl_op_case unstack_cases[] = {
 
 static const fl_op_case unbind_cases[] = {
     { .in = { "f32[33,2]" }, .attrs = "{axis=1}" },
-    { .in = { "f32[3,5,4]" } },
+    { .in = { "f32[3,5,4]" }, .attrs = "{axis=1}" },
     { .in = { "i64[5,2] below=9" }, .attrs = "{axis=-1}" },
     { .in = { "f32[0,3]" }, .attrs = "{axis=1}" },
 };
