@@ -94,6 +94,8 @@ def py_func(func, x, out, backward_func=None,
         if not v.shape:
             raise ValueError("Output shapes of py_func op should be provided "
                              "by users manually")
+        if v.is_data:
+            v._change(is_data=False)  # declared for its shape, and not fed
     names = [v.name for v in x + outs]
     forward, back, skip = _register(func), -1, []
     if backward_func is not None:
