@@ -42,8 +42,14 @@ def _check_variables(value, name, words, op_name):
         check_variable_and_dtype(v, name, words, op_name)
 
 
+def _check_rows(value, name, words, op_name):
+    check_type(value, name, ir.Variable, op_name)
+    if value.type != types.VarType.SELECTED_ROWS:
+        raise TypeError(f"'{name}' in {op_name} must be SelectedRows")
+
+
 _KINDS = {"variable": check_variable_and_dtype, "variables": _check_variables,
-          "dtype": check_dtype, "type": _check_class}
+          "dtype": check_dtype, "type": _check_class, "rows": _check_rows}
 
 
 def _read():

@@ -12,7 +12,8 @@ from .control import (Assert, BlockGuard, ConditionalBlock, IfElse, Print,
                       Switch, While, case, cond, is_empty, merge_lod_tensor,
                       select_input, select_output, split_lod_tensor,
                       switch_case, while_loop)
-from .decode import beam_search, beam_search_decode, gather_tree
+from .decode import (beam_search, beam_search_decode, ctc_greedy_decoder,
+                     gather_tree)
 from .decoders import (BasicDecoder, BeamSearchDecoder, DecodeHelper, Decoder,
                        GreedyEmbeddingHelper, SampleEmbeddingHelper,
                        TrainingHelper, dynamic_decode)
@@ -32,8 +33,8 @@ from .maths import (addcmul, addmm, allclose, bilinear_tensor_product, cross,
                     trace)
 from .metric import accuracy, auc
 from .nn import *
-from .places import (cumsum, diag, diag_embed, eye, flip, has_inf, has_nan,
-                     index_select, isfinite, linspace, meshgrid, multiplex, pad,
+from .places import (crop, crop_tensor, cumsum, diag, diag_embed, eye, flip,
+                     has_inf, has_nan, index_select, isfinite, linspace, meshgrid, multiplex, pad,
                      pad_constant_like, reverse, roll, scatter_nd,
                      scatter_nd_add, size, strided_slice, tril, triu, unstack)
 from .recurrent import DynamicRNN, StaticRNN

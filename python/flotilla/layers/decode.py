@@ -1,5 +1,6 @@
 """Texts from the likeliest words of each step."""
 from ..helper import LayerHelper
+from .nn import squeeze, topk
 
 
 def beam_search(pre_ids, pre_scores, ids, scores, beam_size, end_id, level=0,
@@ -36,3 +37,24 @@ def gather_tree(ids, parents):
     """Whole texts from the ids of each step and the beams that they follow."""
     return LayerHelper("gather_tree").apply(
         "gather_tree", {"Ids": ids, "Parents": parents})
+
+
+def ctc_greedy_decoder(input, blank, input_length=None, padding_value=0,
+                       name=None):
+    """The likeliest class of each step, without repetitions and blanks; with
+    input_length of padded sequences, and how long they are then."""
+    helper = LayerHelper("ctc_greedy_decoder", name=name)
+    ids = topk(input, k=1)[1]
+    attrs = {"merge_repeated": True, "blank": blank}
+    if input_length is None:
+        out = helper.create_variable_for_type_inference("int64")
+        helper.append_op("ctc_align", inputs={"Input": ids},
+                         outputs={"Output": out}, attrs=attrs)
+        return out
+    made = {slot: helper.create_variable_for_type_inference("int64")
+            for slot in ("Output", "OutputLength")}
+    helper.append_op("ctc_align",
+                     inputs={"Input": squeeze(ids, [2]),
+                             "InputLength": input_length}, outputs=made,
+                     attrs={**attrs, "padding_value": padding_value})
+    return made["Output"], made["OutputLength"]

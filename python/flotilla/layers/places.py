@@ -63,6 +63,52 @@ def pad_constant_like(x, y, pad_value=0.0, name=None):
         attrs={"pad_value": float(pad_value)})
 
 
+def crop(x, shape=None, offsets=None, name=None):
+    """The part of x that has a shape, or that of another variable, and begins
+    at offsets."""
+    check_type(shape, "shape", (list, tuple, ir.Variable), "crop")
+    inputs, attrs = {"X": x}, {}
+    if isinstance(shape, ir.Variable):
+        inputs["Y"] = shape
+    else:
+        attrs["shape"] = list(shape)
+    if isinstance(offsets, ir.Variable):
+        inputs["Offsets"] = offsets
+    else:
+        attrs["offsets"] = list(offsets or [0] * len(x.shape))
+    return LayerHelper("crop", name=name).apply("crop", inputs, attrs=attrs)
+
+
+def _check_places(given, least, what):
+    """Numbers of a list are whole ones, and not below `least`."""
+    for n in given:
+        if isinstance(n, ir.Variable):
+            continue
+        check_type(n, what, int, "crop_tensor")
+        if n < least or (what == "shape" and n == 0):
+            raise ValueError(f"crop_tensor: {n} in {what} is not possible")
+
+
+def crop_tensor(x, shape=None, offsets=None, name=None):
+    """The part of x that has a shape, where -1 is all that is left, and begins
+    at offsets; both may be variables, or have some."""
+    helper = LayerHelper("crop_tensor", name=name)
+    inputs, attrs = {"X": x}, {}
+    offsets = [0] * len(x.shape) if offsets is None else offsets
+    for what, given, whole, least in (("offsets", offsets, "Offsets", 0),
+                                      ("shape", shape, "Shape", -1)):
+        check_type(given, what, (list, tuple, ir.Variable), "crop_tensor")
+        if isinstance(given, ir.Variable):
+            given.stop_gradient = True
+            inputs[whole] = given
+            continue
+        _check_places(given, least, what)
+        attrs[what] = numbers_known(given)
+        if is_open(given):
+            inputs[whole + "Tensor"] = tensors_of(helper, given)
+    return helper.apply("crop_tensor", inputs, attrs=attrs)
+
+
 def unstack(x, axis=0, num=None):
     """The parts along an axis, which they lack."""
     helper = LayerHelper("unstack")
