@@ -301,6 +301,27 @@ LAYERS = {
         x("i", (1, 4), append_batch_size=False), x("y", (3,)),
         x("z", (3, 4), append_batch_size=False), 2., .5),
     "allclose": lambda: L.allclose(x(), x("y")),
+    "cross": lambda: L.cross(x(shape=(3,)), x("y", (3,)), 1),
+    "kron": lambda: L.kron(x(), x("y", (2,))),
+    "dist": lambda: L.dist(x(), x("y"), 3),
+    "trace": lambda: L.trace(x(shape=(3, 4)), offset=1, dim1=1, dim2=2),
+    "diag_embed": lambda: L.diag_embed(x(), offset=-1),
+    "meshgrid": lambda: L.meshgrid(
+        [x("a", (3,), append_batch_size=False),
+         x("b", (2,), append_batch_size=False)]),
+    "beam_search": lambda: L.beam_search(
+        x("a", (1,), "int64", lod_level=2), x("b", (1,), lod_level=2),
+        x("c", (3,), "int64", lod_level=2), x("d", (3,), lod_level=2), 2, 0,
+        return_parent_idx=True),
+    "beam_search_decode": lambda: L.beam_search_decode(
+        L.create_array("int64"), L.create_array("float32"), 2, 0),
+    "gather_tree": lambda: L.gather_tree(
+        x("a", (2, 3), "int64"), x("b", (2, 3), "int64")),
+    "ctc_greedy_decoder": lambda: L.ctc_greedy_decoder(
+        x(shape=(6, 5)), 0, x("n", (1,), "int64"), 7),
+    "crop": lambda: L.crop(x(shape=(4,), append_batch_size=False), [2], [1]),
+    "crop_tensor": lambda: L.crop_tensor(
+        x(shape=(4, 5), append_batch_size=False), [2, -1], [1, 0]),
     "a part in steps": lambda: x(shape=(6, 5))[:, 1:5:2, 3:0:-1],
     "sequence_scatter": lambda: L.sequence_scatter(
         x(), sequence("ids", (1,), "int64"), sequence("more", (1,))),
