@@ -8,8 +8,8 @@ def beam_search(pre_ids, pre_scores, ids, scores, beam_size, end_id, level=0,
     """One step of a search: of what may follow the beginnings of each source,
     the beam_size likeliest."""
     helper = LayerHelper("beam_search", name=name)
-    made = {"selected_ids": helper.like(pre_ids),
-            "selected_scores": helper.like(pre_scores),
+    made = {"selected_scores": helper.like(pre_scores),
+            "selected_ids": helper.like(pre_ids),
             "parent_idx": helper.create_variable_for_type_inference("int32")}
     helper.append_op("beam_search",
                      inputs={"pre_ids": pre_ids, "pre_scores": pre_scores,
