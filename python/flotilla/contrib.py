@@ -146,6 +146,32 @@ def fused_embedding_seq_pool(input, size, is_sparse=False, padding_idx=None,
     return layers.sequence_pool(rows, "sum")
 
 
+def match_matrix_tensor(x, y, channel_num, act=None, param_attr=None,
+                        dtype="float32", name=None):
+    """How each word of one text matches each of another, in channel_num ways
+    that are learned; and the words of x by these ways."""
+    helper = LayerHelper("match_matrix_tensor", act=act, name=name,
+                         param_attr=param_attr)
+    assert len(x.shape) == len(y.shape) == 2 and x.shape[1] == y.shape[1], (
+        f"x {x.shape} and y {y.shape} must be [-1, h] both")
+    w = helper.create_parameter(helper.param_attr,
+                                [x.shape[1], channel_num, y.shape[1]], dtype)
+    made = {"Out": helper.create_variable_for_type_inference(dtype),
+            "Tmp": helper.create_variable_for_type_inference(dtype, True)}
+    helper.append_op("match_matrix_tensor", inputs={"X": x, "Y": y, "W": w},
+                     outputs=made, attrs={"dim_t": channel_num})
+    return helper.append_activation(made["Out"]), made["Tmp"]
+
+
+def sequence_topk_avg_pooling(input, row, col, topks, channel_num):
+    """The means of the largest numbers of each row of matrices that have a row
+    for each of row and a column for each of col."""
+    return LayerHelper("sequence_topk_avg_pooling").apply(
+        "sequence_topk_avg_pooling",
+        {"X": input, "ROW": row, "COLUMN": col}, outputs=("Out", "pos"),
+        attrs={"topks": list(topks), "channel_num": channel_num})
+
+
 def ctr_metric_bundle(input, label):
     """Sums over all batches so far: squared errors, errors, predictions, q
     (sigmoid of predictions), clicks, instances."""

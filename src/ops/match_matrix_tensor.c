@@ -40,7 +40,7 @@ static fl_status check_shapes(const fl_infer *c)
 static fl_status match_infer(fl_infer *c)
 {
     const fl_tensor *x = fl_infer_in(c, X), *y = fl_infer_in(c, Y);
-    int64_t n_ways = fl_int(c, DIM_T), *off;
+    int64_t n_ways = fl_int(c, DIM_T), n_tmp, *off;
     fl_seqs qx = { NULL, 0 }, qy = { NULL, 0 };
 
     FL_TRY(check_shapes(c));
@@ -59,8 +59,9 @@ static fl_status match_infer(fl_infer *c)
                                                  fl_seqs_len(&qy, s));
     if (c->running)
         fl_infer_out(c, OUT)->shape.dim[0] = off[qx.n];
-    fl_tensor_like(fl_infer_out(c, TMP), x);
-    fl_infer_out(c, TMP)->shape.dim[1] = n_ways * y->shape.dim[1];
+    n_tmp = x->shape.dim[0] * n_ways * y->shape.dim[1];
+    fl_infer_dense(c, TMP, x->dtype, 2,
+                   (int64_t[]){ x->shape.dim[0] < 0 ? -1 : n_tmp, 1 });
     return FL_OK;
 }
 
@@ -208,7 +209,8 @@ static const fl_op_case match_cases[] = {
 const fl_op fl_op_match_matrix_tensor = {
     .name = "match_matrix_tensor",
     .doc = "Out = for each pair of texts and each of dim_t ways t the matrix X "
-           "W[:, t, :] Y', number by number, behind each other; Tmp = X W",
+           "W[:, t, :] Y', number by number, behind each other; Tmp = the "
+           "numbers of X W",
     .in = { { "X", 0 }, { "Y", 0 }, { "W", 0 } },
     .out = { { "Out", 0 }, { "Tmp", FL_SLOT_NO_GRAD } },
     .attrs = { { "dim_t", FL_ATTR_INT, "1" } },

@@ -320,6 +320,11 @@ LAYERS = {
     "ctc_greedy_decoder": lambda: L.ctc_greedy_decoder(
         x(shape=(6, 5)), 0, x("n", (1,), "int64"), 7),
     "crop": lambda: L.crop(x(shape=(4,), append_batch_size=False), [2], [1]),
+    "match_matrix_tensor": lambda: fluid.contrib.layers.match_matrix_tensor(
+        sequence("a"), sequence("b"), 2, act="tanh"),
+    "sequence_topk_avg_pooling":
+        lambda: fluid.contrib.layers.sequence_topk_avg_pooling(
+            sequence("x", (1,)), sequence("r"), sequence("c"), [1, 3], 2),
     "crop_tensor": lambda: L.crop_tensor(
         x(shape=(4, 5), append_batch_size=False), [2, -1], [1, 0]),
     "a part in steps": lambda: x(shape=(6, 5))[:, 1:5:2, 3:0:-1],
