@@ -146,7 +146,8 @@ static fl_status check_sizes(const fl_infer *c, const search *q)
     char a[FL_SLOT_TEXT_MAX], b[FL_SLOT_TEXT_MAX];
 
     if (level < 0 || level >= q->scores->n_lod)
-        FL_FAIL(FL_ERR_INVAL, "op beam_search: %s has no offsets of level %" PRId64,
+        FL_FAIL(FL_ERR_INVAL,
+                "op beam_search: %s has no offsets of level %" PRId64,
                 fl_infer_text(c, SCORES, a), level);
     for (int slot = PRE_IDS; slot <= PRE_SCORES; slot++)
         if (fl_tensor_numel(fl_infer_in(c, slot)) != rows)
@@ -167,8 +168,8 @@ static fl_status check_inputs(const fl_infer *c)
     if (fl_infer_in(c, IDS))
         FL_TRY(fl_infer_ids(c, IDS));
     if (fl_int(c, BEAM_SIZE) < 1)
-        FL_FAIL(FL_ERR_INVAL, "op beam_search: beam_size=%" PRId64
-                              " keeps nothing",
+        FL_FAIL(FL_ERR_INVAL,
+                "op beam_search: beam_size=%" PRId64 " keeps nothing",
                 fl_int(c, BEAM_SIZE));
     return FL_OK;
 }
@@ -182,10 +183,9 @@ static fl_status make_room(const fl_infer *c, const search *q, found **out)
     void *memory;
     found *f;
 
-    FL_TRY(fl_infer_workspace(c,
-                              sizeof(*f) + offsets * sizeof(int64_t) +
-                                  kept * sizeof(candidate),
-                              &memory));
+    FL_TRY(fl_infer_workspace(
+        c, sizeof(*f) + offsets * sizeof(int64_t) + kept * sizeof(candidate),
+        &memory));
     f = memory;
     *f = (found){ .n_sources = n_sources, .n_rows = n_rows };
     f->of_source = (int64_t *)(f + 1);

@@ -70,8 +70,8 @@ static fl_status infer_length(const fl_infer *c, const fl_ints *shape,
     *out = shape->known[i] ? shape->at[i] : -1;
     if (shape->known[i] && shape->at[i] == THE_REST)
         *out = known ? n - at : -1;
-    if (known && (at < 0 || *out < -1 || at > n ||
-                  (*out >= 0 && *out > n - at)))
+    if (known &&
+        (at < 0 || *out < -1 || at > n || (*out >= 0 && *out > n - at)))
         FL_FAIL(FL_ERR_INVAL,
                 "op %s: %s has no %" PRId64 " places from %" PRId64
                 " on along axis %d",
@@ -196,9 +196,10 @@ const fl_op fl_op_crop = {
 
 const fl_op fl_op_crop_tensor = {
     .name = "crop_tensor",
-    .doc = "Out = the part of X that begins at Offsets, OffsetsTensor or "
-           "offsets, and has the shape of Shape, ShapeTensor or shape, where -1 "
-           "stands for all that is left",
+    .doc =
+        "Out = the part of X that begins at Offsets, OffsetsTensor or "
+        "offsets, and has the shape of Shape, ShapeTensor or shape, where -1 "
+        "stands for all that is left",
     .in = { { "X", 0 },
             { "Shape", FL_VALUE_SLOT },
             { "ShapeTensor", FL_VALUE_LIST },

@@ -32,7 +32,8 @@ static fl_status cross_infer(fl_infer *c)
         FL_FAIL(FL_ERR_INVAL, "op cross: %s and %s must have one shape",
                 fl_infer_text(c, X, a), fl_infer_text(c, Y, b));
     if (axis < 0 || (x->shape.dim[axis] >= 0 && x->shape.dim[axis] != PLACES))
-        FL_FAIL(FL_ERR_INVAL, "op cross: %s has no axis %" PRId64 " of length 3",
+        FL_FAIL(FL_ERR_INVAL,
+                "op cross: %s has no axis %" PRId64 " of length 3",
                 fl_infer_text(c, X, a), fl_int(c, DIM));
     fl_tensor_like(fl_infer_out(c, OUT), x);
     return FL_OK;

@@ -51,7 +51,8 @@ static fl_walk diagonals_of(const fl_op_ctx *c, const fl_shape *matrices)
     last = w.shape.rank++;
     w.shape.dim[last] = n > 0 ? n : 0;
     w.step[last] = all.step[rows] + all.step[columns];
-    w.first = offset < 0 ? -offset * all.step[rows] : offset * all.step[columns];
+    w.first =
+        offset < 0 ? -offset * all.step[rows] : offset * all.step[columns];
     return w;
 }
 

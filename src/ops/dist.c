@@ -92,8 +92,8 @@ FL_FLOATS(KERNELS)
 
 static fl_status dist_run(fl_op_ctx *c)
 {
-    fl_meeting m = fl_meeting_of(&fl_in_t(c, X)->shape, &fl_in_t(c, Y)->shape,
-                                 AT_THE_END);
+    fl_meeting m =
+        fl_meeting_of(&fl_in_t(c, X)->shape, &fl_in_t(c, Y)->shape, AT_THE_END);
 
     FL_BY_FLOAT(c, X, forward, fl_out(c, OUT), fl_in(c, X), fl_in(c, Y), &m,
                 fl_float(c, P));
@@ -102,8 +102,8 @@ static fl_status dist_run(fl_op_ctx *c)
 
 static fl_status dist_back(fl_op_ctx *c)
 {
-    fl_meeting m = fl_meeting_of(&fl_in_t(c, X)->shape, &fl_in_t(c, Y)->shape,
-                                 AT_THE_END);
+    fl_meeting m =
+        fl_meeting_of(&fl_in_t(c, X)->shape, &fl_in_t(c, Y)->shape, AT_THE_END);
 
     fl_din_zero(c, X);
     fl_din_zero(c, Y);

@@ -106,23 +106,23 @@ static sizes sizes_of(const fl_op_ctx *c)
 #define KERNELS(T, t)                                                          \
     static void match_##t(T *out, const T *tmp, const T *y, const meeting *m)  \
     {                                                                          \
-        fl_gemm_shape s = { FL_NO_TRANS, FL_TRANS, m->lx, m->ly, m->k,         \
-                            m->ld,       m->k,     m->ly };                    \
+        fl_gemm_shape s = { FL_NO_TRANS, FL_TRANS, m->lx, m->ly,               \
+                            m->k,        m->ld,    m->k,  m->ly };             \
                                                                                \
         fl_gemm_##t(&s, 1, tmp + m->at_tmp, y + m->at_y, 0, out + m->at_out);  \
     }                                                                          \
     static void back_tmp_##t(T *dtmp, const T *g, const T *y,                  \
                              const meeting *m)                                 \
     {                                                                          \
-        fl_gemm_shape s = { FL_NO_TRANS, FL_NO_TRANS, m->lx, m->k, m->ly,      \
-                            m->ly,       m->k,        m->ld };                 \
+        fl_gemm_shape s = { FL_NO_TRANS, FL_NO_TRANS, m->lx, m->k,             \
+                            m->ly,       m->ly,       m->k,  m->ld };          \
                                                                                \
         fl_gemm_##t(&s, 1, g + m->at_out, y + m->at_y, 0, dtmp + m->at_tmp);   \
     }                                                                          \
     static void back_y_##t(T *dy, const T *g, const T *tmp, const meeting *m)  \
     {                                                                          \
-        fl_gemm_shape s = { FL_TRANS, FL_NO_TRANS, m->ly, m->k, m->lx,         \
-                            m->ly,    m->ld,       m->k };                     \
+        fl_gemm_shape s = { FL_TRANS, FL_NO_TRANS, m->ly, m->k,                \
+                            m->lx,    m->ly,       m->ld, m->k };              \
                                                                                \
         fl_gemm_##t(&s, 1, g + m->at_out, tmp + m->at_tmp, 1, dy + m->at_y);   \
     }

@@ -41,8 +41,7 @@ static fl_status one_hot_infer(fl_infer *c)
     const fl_shape *x = &fl_infer_in(c, X)->shape;
     char buf[FL_SLOT_TEXT_MAX];
 
-    if (x->rank < 2 ||
-        (x->dim[x->rank - 1] != 1 && x->dim[x->rank - 1] != -1))
+    if (x->rank < 2 || (x->dim[x->rank - 1] != 1 && x->dim[x->rank - 1] != -1))
         FL_FAIL(FL_ERR_INVAL,
                 "op one_hot: %s must have two axes or more, the last of which "
                 "is 1 long",

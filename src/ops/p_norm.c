@@ -45,9 +45,8 @@ typedef struct norm {
         double sum = 0;                                                        \
                                                                                \
         for (size_t k = 0; k < tile->rows * tile->run; k++)                    \
-            sum += pow(fabs((double)x[k / tile->run * tile->ld +               \
-                                      k % tile->run]),                         \
-                       p);                                                     \
+            sum += pow(                                                        \
+                fabs((double)x[k / tile->run * tile->ld + k % tile->run]), p); \
         return sum;                                                            \
     }                                                                          \
     static void forward_##t(T *y, const T *x, const fl_grid *grid,             \
@@ -81,10 +80,10 @@ typedef struct norm {
                 size_t j = tile.y + in_row / tile.run;                         \
                 double of = fabs((double)x[i]) / ((double)y[j] + n->epsilon);  \
                                                                                \
-                dx[i] = x[i] == 0 ? 0                                          \
-                                  : (T)copysign(pow(of, n->p - 1),             \
-                                                (double)x[i]) *                \
-                                        g[j];                                  \
+                dx[i] =                                                        \
+                    x[i] == 0                                                  \
+                        ? 0                                                    \
+                        : (T)copysign(pow(of, n->p - 1), (double)x[i]) * g[j]; \
             }                                                                  \
     }
 FL_FLOATS(KERNELS)

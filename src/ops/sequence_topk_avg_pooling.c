@@ -66,8 +66,7 @@ static fl_status pooling_infer(fl_infer *c)
         FL_TRY(check_sizes(c));
     fl_tensor_like(out, row);
     out->dtype = fl_infer_in(c, X)->dtype;
-    out->shape =
-        fl_shape_of(2, (int64_t[]){ n_rows, channels * (int64_t)n });
+    out->shape = fl_shape_of(2, (int64_t[]){ n_rows, channels * (int64_t)n });
     fl_infer_dense(
         c, POS, FL_DTYPE_I32, 1,
         (int64_t[]){ n_rows < 0 ? -1 : n_rows * channels * topks[n - 1] });
@@ -212,7 +211,9 @@ const fl_op fl_op_sequence_topk_avg_pooling = {
            "mean of the largest k numbers of that row of a matrix of X, which "
            "has a row for each of ROW and a column for each of COLUMN; pos = "
            "their places",
-    .in = { { "X", 0 }, { "ROW", FL_SLOT_NO_GRAD }, { "COLUMN", FL_SLOT_NO_GRAD } },
+    .in = { { "X", 0 },
+            { "ROW", FL_SLOT_NO_GRAD },
+            { "COLUMN", FL_SLOT_NO_GRAD } },
     .out = { { "Out", 0 }, { "pos", FL_SLOT_NO_GRAD } },
     .attrs = { { "topks", FL_ATTR_INTS, "[]" },
                { "channel_num", FL_ATTR_INT, "1" } },

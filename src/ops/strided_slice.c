@@ -166,6 +166,9 @@ static const fl_op_case strided_cases[] = {
     { .in = { "f32[5,4]", "", "", "", "i32[1] is=[0]", "i32[1] is=[4]",
               "i32[1] is=[2]" },
       .attrs = "{axes=[0], starts=[-1], ends=[-1], strides=[-1]}" },
+    { .in = { "f32[5,4]", "", "", "", "i32[1] is=[1];i32[1] is=[0]" },
+      .attrs = "{axes=[0,1], starts=[1,10], ends=[3,4], strides=[1,1], "
+               "infer_flags=[1,-1]}" },
     { .in = { "f32[0,8]" },
       .attrs = "{axes=[0,1], starts=[0,6], ends=[3,1], strides=[1,-2]}" },
 };

@@ -26,7 +26,8 @@ static fl_status unstack_infer(fl_infer *c)
     if (n > 0 && n != fl_infer_n_out(c, Y))
         FL_FAIL(FL_ERR_INVAL,
                 "op %s: %d parts of %s are wanted, but axis %d has %" PRId64,
-                c->node->def->name, fl_infer_n_out(c, Y), fl_infer_text(c, X, buf), axis, n);
+                c->node->def->name, fl_infer_n_out(c, Y),
+                fl_infer_text(c, X, buf), axis, n);
     for (int i = axis; i + 1 < part.rank; i++)
         part.dim[i] = part.dim[i + 1];
     part.rank--;

@@ -51,8 +51,7 @@ static void read_said(const reader *r, int attr, fl_ints *out)
 
     read_attr(r, attr, out);
     for (int i = 0; i < out->n; i++)
-        out->known[i] =
-            out->at[i] != -1 && !((size_t)i < n && flags[i] == -1);
+        out->known[i] = out->at[i] != -1 && !((size_t)i < n && flags[i] == -1);
 }
 
 /* What the attribute says is known already while building. */

@@ -68,6 +68,12 @@ class Functions(NetCase):
         np.testing.assert_allclose(a, [[1, 1]])
         self.assertEqual((b.dtype, b[0]), (np.int64, 7))
 
+    def test_what_it_writes_may_be_declared_as_data(self):
+        out = fl.data("y", [None, 2])
+        layers.py_func(lambda v: np.array(v) + 1, self.data([None, 2]), out)
+        got, = self.run_for(out, x=np.ones((3, 2), "f4"))
+        np.testing.assert_array_equal(got, np.full((3, 2), 2))
+
     def test_offsets_go_in_and_out(self):
         x = fl.data("x", [None, 1], lod_level=1)
         y = layers.py_func(lambda v: v, x, self.out([-1, 1]))

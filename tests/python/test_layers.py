@@ -59,6 +59,84 @@ class Layers(NetCase):
         np.testing.assert_array_equal(flat, np.roll(a, 1))
         np.testing.assert_array_equal(both, np.roll(a, [1, -1], (0, 1)))
 
+    def test_products_and_distances_are_those_of_numpy(self):
+        x, y = (fl.layers.data(n, [3]) for n in "xy")
+        a, b = np.random.default_rng(1).random((2, 2, 3), "float32")
+        found = self.run_for(
+            fl.layers.cross(x, y), fl.layers.kron(x, y),
+            fl.layers.dist(x, y, 3), fl.layers.frobenius_norm(x, dim=[1]),
+            x=a, y=b)
+        want = (np.cross(a, b), np.kron(a, b),
+                (np.abs(a - b) ** 3).sum() ** (1 / 3),
+                np.sqrt((a * a).sum(axis=1)))
+        for f, w in zip(found, want):
+            np.testing.assert_allclose(np.squeeze(f), w, rtol=1e-5)
+
+    def test_diagonals_and_grids(self):
+        x = fl.layers.data("x", [3])
+        u = fl.layers.data("u", [2], append_batch_size=False)
+        a = np.arange(6, dtype="float32").reshape(2, 3)
+        matrices = fl.layers.diag_embed(x, offset=1)
+        first, second = fl.layers.meshgrid([u, u])
+        found, sums, one, other = self.run_for(
+            matrices, fl.layers.trace(matrices, 1, 1, 2), first, second, x=a,
+            u=a[0, :2])
+        np.testing.assert_array_equal(found[1], np.diag(a[1], 1))
+        np.testing.assert_array_equal(sums, a.sum(axis=1))
+        np.testing.assert_array_equal(one, other.T)
+
+    def test_a_part_begins_where_a_variable_says(self):
+        x = fl.layers.data("x", [4, 5], append_batch_size=False)
+        at = fl.layers.data("at", [1], append_batch_size=False,
+                            dtype="int32")
+        a = np.arange(20, dtype="float32").reshape(4, 5)
+        found, = self.run_for(
+            fl.layers.crop_tensor(x, [2, -1], [at, 3]), x=a,
+            at=np.array([1], "int32"))
+        np.testing.assert_array_equal(found, a[1:3, 3:])
+        with self.assertRaises(ValueError):
+            fl.layers.crop_tensor(x, [0, 2])
+
+    def test_parts_along_an_axis_of_known_length(self):
+        x = fl.layers.data("x", [2])
+        a = np.arange(6, dtype="float32").reshape(3, 2)
+        found = self.run_for(*fl.layers.unbind(x, 1), x=a)
+        np.testing.assert_array_equal(found, a.T)
+        with self.assertRaisesRegex(ValueError, "open"):
+            fl.layers.unbind(x, 0)
+
+    def test_whole_numbers_are_added_up(self):
+        x = fl.layers.data("x", [2], dtype="int64")
+        a = np.array([[1 << 60, 3], [5, -7]])
+        total, least = self.run_for(fl.layers.reduce_sum(x),
+                                    fl.layers.reduce_min(x, dim=1), x=a)
+        self.assertEqual(total.tolist(), [(1 << 60) + 1])
+        self.assertEqual(least.tolist(), [3, -7])
+
+    def test_labels_need_an_axis_of_one(self):
+        x = fl.layers.data("x", [1], append_batch_size=False, dtype="int64")
+        with self.assertRaisesRegex(ValueError, "two axes"):
+            fl.layers.one_hot(x, 9)
+
+    def test_only_rows_and_values_become_a_tensor(self):
+        with self.assertRaisesRegex(TypeError, "SelectedRows"):
+            fl.layers.get_tensor_from_selected_rows(fl.layers.data("x", [1]))
+
+    def test_words_match_words(self):
+        from flotilla import contrib
+        x, y = (fl.layers.data(n, [2], lod_level=1) for n in "xy")
+        match, _ = contrib.match_matrix_tensor(
+            x, y, 2, param_attr=fl.ParamAttr(
+                initializer=fl.initializer.Constant(1.0)))
+        best = contrib.sequence_topk_avg_pooling(match, x, y, [1, 3], 2)
+        a = np.array([[1, 1], [2, 0], [3, 1]], "float32")
+        found, means = self.run_for(
+            match, best, x=fl.create_lod_tensor(a, [[2, 1]], fl.CPUPlace()),
+            y=fl.create_lod_tensor(a, [[1, 2]], fl.CPUPlace()))
+        self.assertEqual(found.ravel().tolist(),
+                         [4, 4, 4, 4, 8, 16, 8, 16])
+        np.testing.assert_allclose(means[2], [16, 8, 16, 8])
+
     def test_a_setting_that_there_is_not(self):
         with self.assertRaisesRegex(TypeError, "leaky_relu.*beta"):
             fl.layers.leaky_relu(fl.layers.data("x", [2]), beta=1.0)

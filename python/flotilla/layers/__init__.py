@@ -36,7 +36,8 @@ from .nn import *
 from .places import (crop, crop_tensor, cumsum, diag, diag_embed, eye, flip,
                      has_inf, has_nan, index_select, isfinite, linspace, meshgrid, multiplex, pad,
                      pad_constant_like, reverse, roll, scatter_nd,
-                     scatter_nd_add, size, strided_slice, tril, triu, unstack)
+                     scatter_nd_add, size, strided_slice, tril, triu, unbind,
+                     unstack)
 from .recurrent import DynamicRNN, StaticRNN
 from .schedule import *
 from .sequence import *

@@ -13,7 +13,7 @@ _COMPARING = ("less_equal", "greater_than", "greater_equal", "equal",
               "not_equal")
 _LOGICAL = ("logical_and", "logical_or", "logical_xor")
 _REDUCING = ("reduce_sum", "reduce_mean", "reduce_max", "reduce_min",
-             "reduce_prod", "reduce_all", "reduce_any")
+             "reduce_prod", "reduce_all", "reduce_any", "frobenius_norm")
 
 _KINDS = _core.operator_names()
 

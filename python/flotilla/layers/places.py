@@ -120,6 +120,18 @@ def unstack(x, axis=0, num=None):
     return outs
 
 
+def unbind(input, axis=0):
+    """The parts along an axis whose length is known, which they lack."""
+    helper = LayerHelper("unbind")
+    check_type(input, "input", ir.Variable, "unbind")
+    if input.shape[axis] < 0:
+        raise ValueError(f"unbind: axis {axis} of {input.name} is open")
+    outs = [helper.like(input) for _ in range(input.shape[axis])]
+    helper.append_op("unbind", inputs={"X": input}, outputs={"Out": outs},
+                     attrs={"axis": axis})
+    return outs
+
+
 def multiplex(inputs, index):
     """Each row from the one of several tensors that index names."""
     check_type(inputs, "inputs", list, "multiplex")
