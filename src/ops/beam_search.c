@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "ops/beams.h"
 #include "ops/helpers.h"
 #include "ops/sequences.h"
 
@@ -167,10 +168,10 @@ static fl_status check_inputs(const fl_infer *c)
     FL_TRY(fl_infer_same_dtype(c, SCORES, PRE_SCORES));
     if (fl_infer_in(c, IDS))
         FL_TRY(fl_infer_ids(c, IDS));
-    if (fl_int(c, BEAM_SIZE) < 1)
+    if (fl_int(c, BEAM_SIZE) < 1 || fl_int(c, BEAM_SIZE) > FL_BEAM_SIZE_MAX)
         FL_FAIL(FL_ERR_INVAL,
-                "op beam_search: beam_size=%" PRId64 " keeps nothing",
-                fl_int(c, BEAM_SIZE));
+                "op beam_search: beam_size=%" PRId64 " is not in 1..%d",
+                fl_int(c, BEAM_SIZE), FL_BEAM_SIZE_MAX);
     return FL_OK;
 }
 
@@ -220,11 +221,11 @@ static void infer_ragged(const fl_infer *c, int slot, fl_dtype dtype,
 
     fl_infer_dense(c, slot, dtype, 2, (int64_t[]){ f ? f->n_kept : -1, 1 });
     t->kind = FL_KIND_RAGGED;
-    t->n_lod = 2;
-    t->lod[0] = f ? f->of_source : NULL;
-    t->lod[1] = f ? f->of_row : NULL;
-    t->lod_len[0] = f ? f->n_sources + 1 : 0;
-    t->lod_len[1] = f ? f->n_rows + 1 : 0;
+    t->n_lod = FL_BEAM_LEVELS;
+    t->lod[FL_BEAM_SOURCES] = f ? f->of_source : NULL;
+    t->lod[FL_BEAM_ROWS] = f ? f->of_row : NULL;
+    t->lod_len[FL_BEAM_SOURCES] = f ? f->n_sources + 1 : 0;
+    t->lod_len[FL_BEAM_ROWS] = f ? f->n_rows + 1 : 0;
 }
 
 static fl_status beam_search_infer(fl_infer *c)
@@ -243,21 +244,13 @@ static fl_status beam_search_infer(fl_infer *c)
 
 /* --- run ------------------------------------------------------------------ */
 
-static void put_score(fl_tensor *t, int64_t i, double score)
-{
-    if (t->dtype == FL_DTYPE_F32)
-        ((float *)t->data)[i] = (float)score;
-    else
-        ((double *)t->data)[i] = score;
-}
-
 static fl_status beam_search_run(fl_op_ctx *c)
 {
     const found *f = fl_op_workspace(c);
 
     for (int64_t i = 0; i < f->n_kept; i++) {
         fl_id_put(fl_out_t(c, SELECTED_IDS), i, f->kept[i].id);
-        put_score(fl_out_t(c, SELECTED_SCORES), i, f->kept[i].score);
+        fl_beam_put(fl_out_t(c, SELECTED_SCORES), i, f->kept[i].score);
         if (fl_out_t(c, PARENT_IDX))
             fl_id_put(fl_out_t(c, PARENT_IDX), i, f->kept[i].row);
     }

@@ -11,13 +11,13 @@
 #include <inttypes.h>
 
 #include "ops/arrays.h"
+#include "ops/beams.h"
 #include "ops/helpers.h"
 #include "ops/sequences.h"
 
 enum { IDS, SCORES };
 enum { SENTENCE_IDS, SENTENCE_SCORES };
 enum { BEAM_SIZE, END_ID };
-enum { SOURCES, ROWS, N_LEVELS };
 
 typedef struct word {
     int64_t id;
@@ -44,8 +44,8 @@ typedef struct reading {
 /* The rows of a source in a step. */
 static void rows_of(const fl_tensor *step, int64_t s, int64_t *lo, int64_t *hi)
 {
-    *lo = step->lod[ROWS][step->lod[SOURCES][s]];
-    *hi = step->lod[ROWS][step->lod[SOURCES][s + 1]];
+    *lo = step->lod[FL_BEAM_ROWS][step->lod[FL_BEAM_SOURCES][s]];
+    *hi = step->lod[FL_BEAM_ROWS][step->lod[FL_BEAM_SOURCES][s + 1]];
 }
 
 /* Texts of source s that end in this step. */
@@ -70,7 +70,8 @@ static fl_status read_source(reading *r, int64_t s, const fl_tensor *ids,
                              const fl_tensor *scores, int64_t end_id)
 {
     text *first = r->texts + s * r->beam_size;
-    fl_seqs follow = { ids->lod[ROWS], (size_t)ids->lod_len[ROWS] - 1 };
+    fl_seqs follow = { ids->lod[FL_BEAM_ROWS],
+                       (size_t)ids->lod_len[FL_BEAM_ROWS] - 1 };
     bool begins = first->row < 0;
 
     if (begins)
@@ -151,8 +152,8 @@ static fl_status check_steps(const fl_infer *c)
     for (size_t i = 0; i < fl_array_len(ids); i++) {
         const fl_tensor *t = fl_array_at(ids, i), *s = fl_array_at(scores, i);
 
-        if (!t || !s || t->n_lod != N_LEVELS ||
-            t->lod_len[SOURCES] != first->lod_len[SOURCES])
+        if (!t || !s || t->n_lod != FL_BEAM_LEVELS ||
+            t->lod_len[FL_BEAM_SOURCES] != first->lod_len[FL_BEAM_SOURCES])
             FL_FAIL(FL_ERR_INVAL,
                     "op beam_search_decode: step %zu has not the two levels of "
                     "offsets of beam_search, for the sources of step 0",
@@ -169,7 +170,7 @@ static fl_status check_steps(const fl_infer *c)
 static fl_status make_room(const fl_infer *c, reading **out)
 {
     const fl_array *ids = fl_array_of(fl_infer_in(c, IDS));
-    int64_t n_sources = fl_array_at(ids, 0)->lod_len[SOURCES] - 1;
+    int64_t n_sources = fl_array_at(ids, 0)->lod_len[FL_BEAM_SOURCES] - 1;
     int64_t n_steps = (int64_t)fl_array_len(ids);
     size_t n_texts = (size_t)(n_sources * fl_int(c, BEAM_SIZE));
     void *memory;
@@ -203,11 +204,11 @@ static void infer_ragged(const fl_infer *c, int slot, fl_dtype dtype,
     fl_infer_dense(c, slot, dtype, 1,
                    (int64_t[]){ r ? r->of_text[r->n_texts] : -1 });
     t->kind = FL_KIND_RAGGED;
-    t->n_lod = N_LEVELS;
-    t->lod[SOURCES] = r ? r->of_source : NULL;
-    t->lod[ROWS] = r ? r->of_text : NULL;
-    t->lod_len[SOURCES] = r ? r->n_sources + 1 : 0;
-    t->lod_len[ROWS] = r ? r->n_texts + 1 : 0;
+    t->n_lod = FL_BEAM_LEVELS;
+    t->lod[FL_BEAM_SOURCES] = r ? r->of_source : NULL;
+    t->lod[FL_BEAM_ROWS] = r ? r->of_text : NULL;
+    t->lod_len[FL_BEAM_SOURCES] = r ? r->n_sources + 1 : 0;
+    t->lod_len[FL_BEAM_ROWS] = r ? r->n_texts + 1 : 0;
 }
 
 static fl_status beam_search_decode_infer(fl_infer *c)
@@ -216,10 +217,10 @@ static fl_status beam_search_decode_infer(fl_infer *c)
 
     FL_TRY(fl_infer_array(c, IDS));
     FL_TRY(fl_infer_array(c, SCORES));
-    if (fl_int(c, BEAM_SIZE) < 1)
+    if (fl_int(c, BEAM_SIZE) < 1 || fl_int(c, BEAM_SIZE) > FL_BEAM_SIZE_MAX)
         FL_FAIL(FL_ERR_INVAL,
-                "op beam_search_decode: beam_size=%" PRId64 " keeps nothing",
-                fl_int(c, BEAM_SIZE));
+                "op beam_search_decode: beam_size=%" PRId64 " is not in 1..%d",
+                fl_int(c, BEAM_SIZE), FL_BEAM_SIZE_MAX);
     if (c->running) {
         FL_TRY(check_steps(c));
         FL_TRY(make_room(c, &r));
@@ -233,14 +234,6 @@ static fl_status beam_search_decode_infer(fl_infer *c)
 
 /* --- run ------------------------------------------------------------------ */
 
-static void put_score(fl_tensor *t, int64_t i, double score)
-{
-    if (t->dtype == FL_DTYPE_F32)
-        ((float *)t->data)[i] = (float)score;
-    else
-        ((double *)t->data)[i] = score;
-}
-
 static fl_status beam_search_decode_run(fl_op_ctx *c)
 {
     const reading *r = fl_op_workspace(c);
@@ -249,8 +242,8 @@ static fl_status beam_search_decode_run(fl_op_ctx *c)
     for (int64_t i = 0; i < r->n_texts; i++)
         for (int64_t k = r->texts[i].n_words; k-- > 0; at++) {
             fl_id_put(fl_out_t(c, SENTENCE_IDS), at, r->texts[i].words[k].id);
-            put_score(fl_out_t(c, SENTENCE_SCORES), at,
-                      r->texts[i].words[k].score);
+            fl_beam_put(fl_out_t(c, SENTENCE_SCORES), at,
+                        r->texts[i].words[k].score);
         }
     return FL_OK;
 }
