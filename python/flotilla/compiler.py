@@ -3,7 +3,7 @@ import copy
 
 import numpy as np
 
-from . import _core, feeding, fetched, ir, tensor
+from . import _core, feeding, fetched, ir, near, tensor
 from .data import read
 from .executor import Executor
 from .fluid import cpu_places
@@ -40,7 +40,9 @@ class BuildStrategy:
 
     def __setattr__(self, name, value):
         if name not in self._FREE and name not in self.__dict__:
-            raise AttributeError(f"BuildStrategy has no {name}")
+            raise AttributeError(
+                f"BuildStrategy has no {name}"
+                f"{near.hint(name, [*self._FREE, *self.__dict__])}")
         self.__dict__[name] = value
 
     def __getattr__(self, name):
@@ -50,14 +52,20 @@ class BuildStrategy:
 
 
 class ExecutionStrategy:
-    """How a program is run: threads, and how often scopes are dropped."""
+    """How a program is run: in how many threads, and how many times in one
+    run. What Fluid lets one say besides changes no result."""
 
     def __init__(self):
-        self.num_threads = 0
-        self.num_iteration_per_drop_scope = 100
-        self.num_iteration_per_run = 1
-        self.use_thread_barrier = False
-        self.allow_op_delay = False
+        self.__dict__.update(num_threads=0, num_iteration_per_drop_scope=100,
+                             num_iteration_per_run=1, use_thread_barrier=False,
+                             allow_op_delay=False, use_cuda=False,
+                             use_experimental_executor=False, _dry_run=False)
+
+    def __setattr__(self, name, value):
+        if name not in self.__dict__:
+            raise AttributeError(f"ExecutionStrategy has no {name}"
+                                 f"{near.hint(name, self.__dict__)}")
+        self.__dict__[name] = value
 
 
 class CompiledProgram:
@@ -201,6 +209,16 @@ class CompiledProgram:
             return exe._run_program(self._program, feed, names, scope,
                                     return_numpy)
         self._compile(scope, exe.place)
+        how = self._parallel[1]
+        if how._dry_run:
+            return []
+        for _ in range(how.num_iteration_per_run - 1):
+            self._run_once(exe, feed, names, scope, return_numpy,
+                           return_merged)
+        return self._run_once(exe, feed, names, scope, return_numpy,
+                              return_merged)
+
+    def _run_once(self, exe, feed, names, scope, return_numpy, return_merged):
         feed, n = self._feed(feed)
         found = exe._call(_core.run_compiled, self._program,
                           lambda handle: self._compiled(handle, n), feed,
@@ -265,10 +283,15 @@ class ParallelExecutor:
         if use_cuda:
             from .fluid import _on_cpu
             _on_cpu("ParallelExecutor(use_cuda=True)")
+        if num_trainers != 1:
+            raise NotImplementedError(
+                f"ParallelExecutor(num_trainers={num_trainers}): it is one "
+                "process; several train together by "
+                "fluid.incubate.fleet.collective")
         program = main_program or ir.default_main_program()
         self._compiled = CompiledProgram(program).with_data_parallel(
             loss_name, build_strategy, exec_strategy)
-        self._scope = scope
+        self._scope = scope or getattr(share_vars_from, "_scope", None)
         self._exe = Executor()
 
     def run(self, fetch_list, feed=None, feed_dict=None, return_numpy=True):
@@ -283,4 +306,9 @@ class ParallelExecutor:
         return self._compiled._n_places()
 
     def drop_local_exe_scopes(self):
-        """Nothing is kept between runs: there is nothing to drop."""
+        """Gives back what it keeps between runs: plans, with the room of
+        their temporaries. The next run makes them again."""
+        self._compiled._handles.clear()
+
+    def _need_create_local_exe_scopes(self):
+        return not self._compiled._handles

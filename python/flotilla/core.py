@@ -1,11 +1,9 @@
 """What programs ask PaddlePaddle's core and framework for besides programs:
-names, sizes of types, defaults of operators, versions."""
+names, sizes of types, defaults of operators."""
 import numpy as np
 
 from . import fluid, ir, tensor, types
 from .types import VarType
-
-VERSION = "1.8.5"  # whose names these are
 
 # --- names of variables and types --------------------------------------------
 
@@ -94,25 +92,7 @@ def get_fetch_variable(scope, var_name, index):
     return scope.find_var(var_name).get_lod_tensor_array()[index]
 
 
-# --- versions and places -----------------------------------------------------
-
-def require_version(min_version, max_version=None):
-    """Says so when this is not a version between the two."""
-    def numbers(text):
-        if not isinstance(text, str):
-            raise TypeError(f"a version is a str, not {type(text)}")
-        parts = text.split(".")
-        if not 1 <= len(parts) <= 4 or not all(p.isdigit() for p in parts):
-            raise ValueError(f"a version is like 1.8.5, not {text!r}")
-        return [int(p) for p in parts + ["0"] * (4 - len(parts))]
-
-    mine = numbers(VERSION)
-    if mine < numbers(min_version) or (max_version is not None and
-                                       mine > numbers(max_version)):
-        raise Exception(f"these are the names of version {VERSION}, and one "
-                        f"from {min_version} to {max_version or 'any later'} "
-                        "is required")
-
+# --- programs and places ------------------------------------------------------
 
 def _get_var(name, program=None):
     return (program or ir.default_main_program()).global_block().var(name)

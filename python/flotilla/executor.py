@@ -113,6 +113,9 @@ class Executor:
             return fn(self._handle, runnable(program._handle), feed, names,
                       scope._handle, as_arrays)
         except (TypeError, BufferError, ValueError) as e:
+            if feeding.widen(program, getattr(e, "var", None), scope):
+                return self._call(fn, program, runnable, feed, names, scope,
+                                  as_arrays, n_places)
             if not feed:
                 raise
             first = e
@@ -196,15 +199,16 @@ class Executor:
 
             def called(values):
                 handler.handler(dict(zip(keys, values)))
-        try:
-            return _core.pass_over(trains, self._handle, program._handle,
-                                   dataset._handle, thread, names, fetch_info,
-                                   print_period, called, period, debug,
-                                   scope._handle, show.Progress(),
-                                   skip_unused)
-        except _core.Error as e:
-            place.name_lines(e, program)
-            raise
+        while True:
+            try:
+                return _core.pass_over(
+                    trains, self._handle, program._handle, dataset._handle,
+                    thread, names, fetch_info, print_period, called, period,
+                    debug, scope._handle, show.Progress(), skip_unused)
+            except _core.Error as e:
+                if not feeding.widen(program, getattr(e, "var", None), scope):
+                    place.name_lines(e, program)
+                    raise
 
 
 class FetchHandler:

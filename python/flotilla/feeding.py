@@ -8,7 +8,7 @@ the feed is refused.
 """
 import numpy as np
 
-from . import _core, ir, types
+from . import _core, ir, tensor, types
 from .data import frame
 
 
@@ -94,6 +94,23 @@ def put_written(program, ready, scope):
         _core.scope_set(scope._handle, name, value if isinstance(
             value, _core.Tensor) else _core.tensor(value, [], None, 0))
     return {n: v for n, v in ready.items() if n not in written}
+
+
+def widen(program, name, scope):
+    """A value of the scope that has a smaller type than its variable, int32
+    for int64 for example, gets the larger one. Whether it had a smaller."""
+    var = name and program.global_block()._find(name)
+    held = name and scope.find_var(name)
+    if not var or not held or not var.persistable or var.dtype is None:
+        return False
+    value, wanted = held._value(), types.to_numpy(var.dtype)
+    if not isinstance(value, tensor.LoDTensor):
+        return False
+    array = np.asarray(value)
+    if array.dtype == wanted or not np.can_cast(array.dtype, wanted):
+        return False
+    held.get_tensor().set(array.astype(wanted))
+    return True
 
 
 def _look(value):

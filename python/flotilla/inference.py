@@ -1,6 +1,7 @@
 """Fluid's names for prediction: configs, tensors with a buffer, predictors that
 take a list of them or are filled input by input."""
 import enum
+import logging
 
 import numpy as np
 
@@ -221,6 +222,12 @@ class AnalysisConfig:
     def enable_use_gpu(self, memory_pool_init_size_mb=100, device_id=0):
         """Says that there is no GPU, and computes on the CPU."""
         fluid._on_cpu("AnalysisConfig.enable_use_gpu")
+
+    def enable_profile(self):
+        """Says that a predictor keeps no profile, and what does."""
+        logging.getLogger("flotilla").warning(
+            "AnalysisConfig.enable_profile: predictors keep no profile; "
+            "fluid.profiler measures an Executor that runs the model")
 
     def __getattr__(self, name):
         if name in self._SPEED:

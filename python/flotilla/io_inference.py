@@ -20,9 +20,10 @@ def _names_to_feed(names):
     return names
 
 
-def _targets(vars):
+def _targets(vars, may_be_none):
     vars = [vars] if isinstance(vars, ir.Variable) else list(vars or ())
-    if not vars or not all(isinstance(v, ir.Variable) for v in vars):
+    if not (vars or may_be_none) or not all(isinstance(v, ir.Variable)
+                                            for v in vars):
         raise ValueError("'target_vars' should be a list of Variable.")
     return [v.name for v in vars]
 
@@ -70,8 +71,10 @@ def save_inference_model(dirname, feeded_var_names, target_vars, executor,
                          main_program=None, model_filename=None,
                          params_filename=None, export_for_deployment=True,
                          program_only=False):
-    """What predictions need; gives the names of the targets."""
-    feeds, targets = _names_to_feed(feeded_var_names), _targets(target_vars)
+    """What predictions need; gives the names of the targets. The whole program
+    where it is not for deployment, which may have no targets."""
+    feeds = _names_to_feed(feeded_var_names)
+    targets = _targets(target_vars, not export_for_deployment)
     program = valid_program(main_program)
     if any(op.type == "auc" for op in program.global_block().ops):
         warnings.warn("please ensure that you have set the auc states to zeros"
@@ -121,7 +124,7 @@ def _from_text(executor, text, dirname, params):
     wanted = get_program_persistable_vars(program)
     if wanted:
         load_vars(executor, dirname, program, wanted, filename=params)
-    return program, [f for f in feeds if f], targets
+    return program, [f for f in feeds if f], [t for t in targets if t]
 
 
 def _is_whole(dirname, program, model_filename):

@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 
-from . import _core, ir, paddle18, tensor
+from . import _core, feeding, ir, paddle18, tensor
 from .types import VarType
 
 _NOT_KEPT = (VarType.FEED_MINIBATCH, VarType.FETCH_LIST, VarType.READER)
@@ -148,6 +148,8 @@ def save_vars(executor, dirname, main_program=None, vars=None, predicate=None,
     if not all(map(_is_dense, filter(None, map(block._find, names)))):
         write_each(dirname, names)
         return None
+    for name in names:
+        feeding.widen(program, name, tensor.global_scope())
     whole = vars is None and predicate in (None, is_persistable)
     _core.save(executor._handle, dirname, program._handle,
                None if whole else names, tensor.global_scope()._handle)

@@ -86,6 +86,10 @@ class FileSystems(FolderCase):
         self.assertFalse(hdfs.is_exist(self.at("data")))
         self.assertEqual(hdfs.split_files(list("abcde"), 0, 2), list("abc"))
 
+    def test_a_client_without_a_home_says_so_when_it_is_used(self):
+        with self.assertRaisesRegex(ValueError, "no hadoop_home was given"):
+            HDFSClient(None, {}).is_exist("/data")
+
     def test_a_command_that_fails_is_told(self):
         with self.assertRaisesRegex(RuntimeError, "-mv .* ended with 1"):
             self.client().rename(self.at("no"), self.at("where"))

@@ -63,6 +63,18 @@ class Models(FolderCase):
             lambda: fl.io.save_persistables(self.exe, self.path, self.main),
             lambda: fl.io.load_persistables(self.exe, self.path, self.main))
 
+    def test_values_are_saved_as_the_program_has_them(self):
+        main, startup = fl.Program(), fl.Program()
+        with fl.program_guard(main, startup):
+            tree = fl.layers.create_global_var([2], 0, "int64", True)
+        self.exe.run(startup)
+        held = fl.global_scope().find_var(tree.name).get_tensor()
+        held.set(np.array([3, 4], "int32"))
+        fl.io.save_persistables(self.exe, self.path, main)
+        self.exe.run(startup)
+        fl.io.load_persistables(self.exe, self.path, main)
+        self.assertEqual(np.array(held).tolist(), [3, 4])
+
     def test_one_file_of_arrays_comes_back(self):
         self.check_comes_back(lambda: fl.save(self.main, self.path),
                               lambda: fl.load(self.main, self.path))
@@ -219,6 +231,16 @@ class Models(FolderCase):
         fl.io.save_inference_model(self.path + "0", ["x"], [self.out],
                                    self.exe, self.main)
         return fl.io.load_inference_model(self.path + "0", self.exe)
+
+    def test_a_whole_program_is_saved_without_targets(self):
+        files = {"model_filename": "m", "params_filename": "p"}
+        fl.io.save_inference_model(self.path, [], [], self.exe, self.main,
+                                   export_for_deployment=False, **files)
+        program, feeds, targets = fl.io.load_inference_model(
+            self.path, self.exe, **files)
+        self.assertEqual((feeds, targets), ([], []))
+        self.assertEqual(str(program), str(self.main))
+        self.exe.run(program, feed=self.feed)
 
     def test_what_cannot_be_a_model_for_prediction_is_refused(self):
         def save(feeds, targets, **how):

@@ -162,6 +162,9 @@ class Predictors(FolderCase):
             rtol=1e-6)
 
     def test_a_config_says_what_it_has_not(self):
+        with self.assertLogs("flotilla", "WARNING") as said:
+            inference.AnalysisConfig(self.path).enable_profile()
+        self.assertIn("fluid.profiler", said.output[0])
         with self.assertRaisesRegex(NotImplementedError, "tensorrt"):
             inference.AnalysisConfig(self.path).enable_tensorrt_engine()
         with self.assertRaisesRegex(ValueError, "folder, or by the files"):

@@ -266,6 +266,25 @@ class Scopes(unittest.TestCase):
         two = exe.run(main, feed=x, fetch_list=[out], scope=b)[0]
         self.assertAlmostEqual(float((two - one)[0, 0]), 5.0, places=5)
 
+    def test_a_value_of_a_smaller_type_is_widened(self):
+        main, startup = fl.Program(), fl.Program()
+        with fl.program_guard(main, startup):
+            table = fl.layers.create_global_var([3], 0, "int64", True)
+            at = fl.layers.data("at", [1], dtype="int64")
+            out = fl.layers.gather(table, at)
+        exe, scope = fl.Executor(), fl.Scope()
+        exe.run(startup, scope=scope)
+        held = scope.find_var(table.name).get_tensor()
+        held.set(np.array([7, 8, 9], "int32"))
+        got, = exe.run(main, feed={"at": np.array([[2]])}, fetch_list=[out],
+                       scope=scope)
+        self.assertEqual(got.tolist(), [9])
+        self.assertEqual(np.array(held).dtype, "int64")
+        held.set(np.array([7.5, 8, 9]))
+        with self.assertRaisesRegex(ValueError, "f64.* in the scope"):
+            exe.run(main, feed={"at": np.array([[2]])}, fetch_list=[out],
+                    scope=scope)
+
 
 class Replicas(unittest.TestCase):
     def test_batches_are_split_and_fetches_joined(self):
@@ -307,6 +326,44 @@ class Replicas(unittest.TestCase):
     def test_a_switch_that_there_is_not(self):
         with self.assertRaises(AttributeError):
             fl.BuildStrategy().no_such_switch = True
+        with self.assertRaisesRegex(AttributeError, "mean reduce_strategy"):
+            fl.BuildStrategy().reduce_stategy = 1
+        with self.assertRaisesRegex(AttributeError, "mean num_threads"):
+            fl.ExecutionStrategy().num_thread = 2
+
+    def counting(self, **switches):
+        """A program that counts its runs, as replicas run it."""
+        main, startup = fl.Program(), fl.Program()
+        with fl.program_guard(main, startup), fl.unique_name.guard():
+            n = fl.layers.create_global_var([1], 0, "float32", True, name="n")
+            fl.layers.increment(n)
+        how = fl.ExecutionStrategy()
+        for name, value in switches.items():
+            setattr(how, name, value)
+        scope = fl.Scope()
+        fl.Executor().run(startup, scope=scope)
+        exe = fl.compiler.ParallelExecutor(main_program=main, scope=scope,
+                                           exec_strategy=how)
+        return exe, scope.find_var("n").get_tensor()
+
+    def test_a_run_may_be_several_or_none(self):
+        exe, n = self.counting(num_iteration_per_run=3)
+        self.assertEqual(exe.run(["n"])[0][0], 3)
+        exe, n = self.counting(_dry_run=True)
+        self.assertEqual(exe.run([]), [])
+        self.assertEqual(np.array(n)[0], 0)
+
+    def test_plans_are_dropped_and_made_again(self):
+        exe, n = self.counting()
+        exe.run(["n"])
+        self.assertFalse(exe._need_create_local_exe_scopes())
+        exe.drop_local_exe_scopes()
+        self.assertTrue(exe._need_create_local_exe_scopes())
+        self.assertEqual(exe.run(["n"])[0][0], 2)
+
+    def test_one_process_is_all_of_it(self):
+        with self.assertRaisesRegex(NotImplementedError, "fleet.collective"):
+            fl.compiler.ParallelExecutor(num_trainers=2)
 
     def test_one_replica_takes_feeds_of_unequal_length(self):
         main = fl.Program()

@@ -86,11 +86,15 @@ class HDFSClient(FS):
 
     def __init__(self, hadoop_home, configs, time_out=20 * 60 * 1000,
                  sleep_inter=1000):
-        self._command = [os.path.join(hadoop_home, "bin", "hadoop"), "fs"]
+        self._home = hadoop_home  # scripts may leave it out, and not use it
+        self._command = [f"{hadoop_home}/bin/hadoop", "fs"]
         self._command += [f"-D{k}={v}" for k, v in (configs or {}).items()]
         self._seconds = time_out / 1000
 
     def _run(self, *words, check=True):
+        if not self._home:
+            raise ValueError("HDFSClient: no hadoop_home was given, so there "
+                             "is no hadoop to call; give its folder")
         done = subprocess.run(self._command + list(words), text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               timeout=self._seconds)

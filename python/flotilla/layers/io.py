@@ -9,6 +9,10 @@ def data(name, shape, append_batch_size=True, dtype="float32", lod_level=0,
          type=None, stop_gradient=True):
     """An input of the program; its first dimension is the batch unless
     append_batch_size is false or the shape has an open one."""
+    if isinstance(append_batch_size, str):
+        raise TypeError(f"data {name}: append_batch_size is True or False, "
+                        f"not {append_batch_size!r}; a type is named: "
+                        f"dtype={append_batch_size!r}")
     shape = list(shape)
     for i, n in enumerate(shape):
         if n is None:
