@@ -134,6 +134,22 @@ static PyObject *tensors(const fl_saved *s)
     return dict;
 }
 
+/* {name: settings} of the tables. */
+static PyObject *tables(const fl_saved *s)
+{
+    fl_saved_table t = FL_INIT(fl_saved_table, .name = NULL);
+    PyObject *dict = PyDict_New();
+
+    for (size_t i = 0; dict && !fl_saved_table_at(s, i, &t); i++) {
+        PyObject *settings = PyUnicode_FromString(t.settings);
+
+        if (!settings || PyDict_SetItemString(dict, t.name, settings))
+            Py_CLEAR(dict);
+        Py_XDECREF(settings);
+    }
+    return dict;
+}
+
 static PyObject *saved_dict(const fl_saved *s)
 {
     fl_saved_view v = FL_INIT(fl_saved_view, .id = NULL);
@@ -141,12 +157,12 @@ static PyObject *saved_dict(const fl_saved *s)
 
     if (st)
         return core_fail(st);
-    return Py_BuildValue("{s:s,s:s,s:K,s:N,s:N,s:N,s:N}", "id", v.id, "kind",
-                         v.kind, "step", (unsigned long long)v.step, "program",
-                         core_text(fl_saved_text(s, "program.txt")), "feeds",
-                         name_list(s, fl_saved_feed), "targets",
+    return Py_BuildValue("{s:s,s:s,s:K,s:N,s:N,s:N,s:N,s:N}", "id", v.id,
+                         "kind", v.kind, "step", (unsigned long long)v.step,
+                         "program", core_text(fl_saved_text(s, "program.txt")),
+                         "feeds", name_list(s, fl_saved_feed), "targets",
                          name_list(s, fl_saved_target), "names",
-                         name_list(s, variable_at));
+                         name_list(s, variable_at), "tables", tables(s));
 }
 
 /* saved(ctx, dir, with_tensors): what a saved model is, as a dict. */

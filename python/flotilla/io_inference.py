@@ -1,9 +1,12 @@
 """Models for prediction: a folder that the predictor opens, or, where files are
 named, the text of the program and a file of its variables."""
 import contextlib
+import logging
 import os
 import tempfile
 import warnings
+
+import numpy as np
 
 from . import _core, ir, tensor
 from .executor import Executor
@@ -98,20 +101,64 @@ def save_inference_model(dirname, feeded_var_names, target_vars, executor,
 
 # --- loading -----------------------------------------------------------------
 
-def _from_model(dirname):
+_loaded = set()  # tables of this process that models have brought
+
+
+def _has_table(executor, name, shape):
+    """Whether this process has it: rows of no ids are asked for."""
+    program, ids, rows = ir.Program(), name + "@IDS", name + "@FOUND"
+    block = program.global_block()
+    block.create_parameter(shape, "float32", name=name, is_table=True)
+    block.create_var(name=ids, shape=[-1, 1], dtype="int64", is_data=True)
+    block.append_op("lookup_table", inputs={"W": name, "Ids": ids},
+                    outputs={"Out": rows}, attrs={"is_sparse": True,
+                                                  "is_distributed": True})
+    try:
+        executor.run(program, feed={ids: np.zeros((0, 1), "int64")},
+                     fetch_list=[rows])
+    except _core.NotFoundError:
+        return False
+    return True
+
+
+def _bring_tables(executor, dirname, program, tables):
+    """Tables of this process with the rows of a model. Those that are trained
+    here stay: a model for prediction has no state of their rules."""
+    startup, block = ir.Program(), program.global_block()
+    names = []
+    for name, settings in tables.items():
+        if name not in _loaded and _has_table(executor, name,
+                                              block.var(name).shape):
+            logging.getLogger("flotilla").warning(
+                "model %s: table %s is trained in this process and stays as "
+                "it is; Predictor has the rows of the model", dirname, name)
+            continue
+        names.append(name)
+        startup.global_block().append_op(
+            "init_table", attrs={"table": name, "settings": settings})
+    if not names:
+        return
+    executor.run(startup)
+    _loaded.update(names)
+    _core.load(executor._handle, dirname, program._handle, names,
+               tensor.global_scope()._handle)
+
+
+def _from_model(executor, dirname):
     saved = _core.saved(ir.ctx, dirname, True)
     program = ir.Program.from_text(saved["program"])
     for name, value in saved["tensors"].items():
         _core.scope_set(tensor.global_scope()._handle, name, value)
+    _bring_tables(executor, dirname, program, saved["tables"])
     return program, saved["feeds"], saved["targets"]
 
 
-def _from_paddle(dirname, model_filename, params_filename):
+def _from_paddle(executor, dirname, model_filename, params_filename):
     """A model of PaddlePaddle 1.8."""
     with tempfile.TemporaryDirectory() as folder:
         _core.import_paddle(ir.ctx, dirname, folder, model_filename,
                             params_filename)
-        return _from_model(folder)
+        return _from_model(executor, folder)
 
 
 def _from_text(executor, text, dirname, params):
@@ -157,12 +204,12 @@ def _from_folder(executor, dirname, model_filename, params_filename):
         raise ValueError(f"There is no directory named '{dirname}'")
     path = os.path.join(dirname, model_filename or "__model__")
     if _is_whole(dirname, path, model_filename):
-        return _from_model(dirname)
+        return _from_model(executor, dirname)
     with open(path, "rb") as f:
         data = f.read()
     if _is_text(data):
         return _from_text(executor, data, dirname, params_filename)
-    return _from_paddle(dirname, model_filename, params_filename)
+    return _from_paddle(executor, dirname, model_filename, params_filename)
 
 
 def load_inference_model(dirname, executor, model_filename=None,
@@ -175,7 +222,7 @@ def load_inference_model(dirname, executor, model_filename=None,
     if dirname is None:
         found = _from_bytes(executor, model_filename, params_filename)
     elif "://" in dirname:
-        found = _from_model(dirname)
+        found = _from_model(executor, dirname)
     else:
         found = _from_folder(executor, dirname, model_filename,
                              params_filename)

@@ -9,10 +9,13 @@
 
 /* --- the program ---------------------------------------------------------- */
 
-/* The pass that makes tables of arrays, if the mode has it. */
-static const char *table_pass(const fl_job *j)
+/* The pass that makes tables of arrays, if the mode has it, behind those that it
+   needs to see that rows are decayed and clipped as rows. */
+static const char *table_passes(const fl_job *j)
 {
-    return strstr(j->mode->passes, "dist_sparse") ? "dist_sparse" : "";
+    return strstr(j->mode->passes, "dist_sparse")
+               ? "canon_decay canon_clip dist_sparse"
+               : "";
 }
 
 static fl_status with_tables(const fl_job *j, const fl_program *main,
@@ -23,7 +26,8 @@ static fl_status with_tables(const fl_job *j, const fl_program *main,
     fl_status st;
 
     FL_TRY(fl_program_parse(j->model->startup, &fl_ops, &startup));
-    st = fl_dist_new(&d, &j->dist->config, main, startup, table_pass(j), NULL);
+    st =
+        fl_dist_new(&d, &j->dist->config, main, startup, table_passes(j), NULL);
     if (!st) {
         *out = d->main;
         d->main = NULL;

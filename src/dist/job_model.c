@@ -141,7 +141,33 @@ static bool is_left_out(const fl_dist *d, const fl_job_var *v)
     return v->is_served || (v->is_alike && d->config.rank);
 }
 
-static fl_status add_var(const fl_dist *d, const fl_job_var *v, fl_scope *scope,
+/* What the trainers of a job have, with room for what is counted for the
+   program: there is one number for each of its counters. */
+typedef struct own_values {
+    const fl_dist *d;
+    const fl_job_own *own;
+    int64_t *counts;
+} own_values;
+
+/* In one process the program counts its steps itself, and goes on from this. */
+static bool find_count(const own_values *o, const fl_job_var *v, fl_tensor *out)
+{
+    if (v->meta.dtype != FL_DTYPE_I64 || fl_shape_numel(&v->meta.shape) != 1)
+        return false;
+    for (size_t i = 0; i < o->d->counters.len; i++) {
+        const fl_dist_counter *c = &o->d->counters.data[i];
+
+        if (strcmp(c->name, v->name))
+            continue;
+        o->counts[i] = c->first + (int64_t)o->own->step;
+        *out = v->meta;
+        out->data = &o->counts[i];
+        return true;
+    }
+    return false;
+}
+
+static fl_status add_var(const own_values *o, const fl_job_var *v,
                          fl_trainer_part *part)
 {
     fl_named named = { 0 };
@@ -149,7 +175,10 @@ static fl_status add_var(const fl_dist *d, const fl_job_var *v, fl_scope *scope,
 
     FL_TRY(add_named(v->name, &v->meta, &named));
     fl_vec_push(&part->wholes, named);
-    if (is_left_out(d, v) || !fl_scope_find(scope, v->name, &value))
+    if (is_left_out(o->d, v))
+        return FL_OK;
+    if (!find_count(o, v, &value) &&
+        !fl_scope_find(o->own->scope, v->name, &value))
         return FL_OK;
     if (value.kind != FL_KIND_DENSE || value.n_lod)
         FL_FAIL(FL_ERR_INVAL,
@@ -194,15 +223,20 @@ fl_status fl_job_model_pack(const fl_job_model *m, const fl_dist *d,
                              .position = text_of(own->position),
                              .program = text_of(m->program),
                              .startup = text_of(m->startup) };
+    own_values o = { .d = d,
+                     .own = own,
+                     .counts =
+                         fl_alloc((d->counters.len + 1) * sizeof(*o.counts)) };
     fl_status st = add_tables(d, &part);
 
     fl_msg_text(part.mode, m->mode);
     for (size_t i = 0; i < m->vars.len && !st; i++)
-        st = add_var(d, &m->vars.data[i], own->scope, &part);
+        st = add_var(&o, &m->vars.data[i], &part);
     if (!st)
         st = add_rows(&own->rows, &part);
     if (!st)
         fl_trainer_part_pack(out, &part);
     fl_trainer_part_release(&part);
+    fl_free(o.counts);
     return st;
 }

@@ -38,6 +38,7 @@ typedef struct fl_job_own {
     fl_scope *scope;      /* values of variables that trainers have */
     const char *position; /* in its data */
     fl_state_rows rows;   /* of tables that it updates itself */
+    uint64_t step;        /* of the job, as far as it knows */
 } fl_job_own;
 
 /* What a trainer brings to a cut (ps/trainer_part.h). */

@@ -24,7 +24,7 @@ static fl_status take_rows(const fl_job *j, fl_state_rows *out)
 fl_status fl_job_bring(void *arg, fl_pack *out)
 {
     fl_job *j = arg;
-    fl_job_own own = { .scope = j->scope };
+    fl_job_own own = { .scope = j->scope, .step = fl_cluster_step(j->cluster) };
     char *position;
     fl_status st;
 

@@ -385,8 +385,11 @@ static bool is_read_elsewhere(const fl_lr_counter *c)
 
 static fl_status end_counter(fl_dist *d, fl_lr_counter *c)
 {
+    fl_dist_counter kept = { .name = fl_arena_strdup(&d->arena, c->var->name),
+                             .first = c->first - 1 };
     fl_var *count;
 
+    fl_vec_push(&d->counters, kept);
     if (is_read_elsewhere(c)) {
         FL_TRY(put_count(c, &count));
         read_instead(c->var, count);

@@ -138,6 +138,7 @@ void fl_dist_free(fl_dist *d)
     fl_vec_release(&d->params);
     fl_vec_release(&d->blocks);
     fl_vec_release(&d->tables);
+    fl_vec_release(&d->counters);
     for (size_t i = 0; i < d->servers.len; i++) {
         fl_program_free(d->servers.data[i].startup);
         fl_program_free(d->servers.data[i].main);

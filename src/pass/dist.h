@@ -45,6 +45,12 @@ typedef struct fl_dist_table {
     uint32_t dim;         /* its number is its place in the list */
 } fl_dist_table;
 
+/* A counter of the user's program that the global step stands for. */
+typedef struct fl_dist_counter {
+    const char *name;
+    int64_t first; /* what it is before the first step */
+} fl_dist_counter;
+
 /* What a server runs: block 0 of the startup program makes tables and gives
    dense blocks their first values, that of the main program serves; the other
    blocks of the latter are the updates of its dense blocks and of its tables. */
@@ -79,6 +85,7 @@ struct fl_dist {
     FL_VEC(fl_dist_param) params;
     FL_VEC(fl_dist_block) blocks;
     FL_VEC(fl_dist_table) tables;
+    FL_VEC(fl_dist_counter) counters;
     FL_VEC(fl_dist_server) servers; /* empty without the pass dist_server */
 };
 

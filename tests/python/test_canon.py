@@ -62,6 +62,54 @@ else:
     fleet.stop_worker()
 """
 
+SAVED = """
+import numpy as np
+import paddle.fluid as fluid
+from paddle.fluid.incubate.fleet.base import role_maker
+from paddle.fluid.incubate.fleet.parameter_server.distribute_transpiler \\
+    import fleet
+from paddle.fluid.incubate.fleet.parameter_server.distribute_transpiler \\
+    .distributed_strategy import StrategyFactory
+L = fluid.layers
+fleet.init(role_maker.PaddleCloudRoleMaker())
+ids = L.data("ids", [1], dtype="int64")
+rows = L.embedding(ids, [50, 3], is_sparse=True, param_attr="rows")
+p = L.fc(rows, 1)
+loss = L.mean(p)
+optimizer = fluid.optimizer.SGD(
+    L.exponential_decay(0.5, 10, 0.5),
+    grad_clip=fluid.clip.GradientClipByGlobalNorm(0.5))
+strategy = StrategyFactory.create_sync_strategy()
+if not {alone}:
+    optimizer = fleet.distributed_optimizer(optimizer, strategy)
+optimizer.minimize(loss)
+exe = fluid.Executor(fluid.CPUPlace())
+if {alone}:
+    exe.run(fluid.default_startup_program())
+    fluid.io.load_persistables(exe, "model")
+    find = fluid.global_scope().find_var
+    print("counter", int(np.array(find("@LR_DECAY_COUNTER@").get_tensor())))
+    feed = {{"ids": np.array([[7]])}}
+    want, = exe.run(fluid.default_main_program().clone(for_test=True),
+                    feed=feed, fetch_list=[p])
+    with fluid.scope_guard(fluid.Scope()):
+        program, _, targets = fluid.io.load_inference_model("scores", exe)
+        got, = exe.run(program, feed=feed, fetch_list=targets)
+    np.testing.assert_allclose(got, want, rtol=1e-6)
+elif fleet.is_server():
+    fleet.init_server()
+    fleet.run_server()
+else:
+    fleet.init_worker()
+    exe.run(fluid.default_startup_program())
+    for i in range(20):
+        exe.run(fluid.default_main_program(),
+                feed={{"ids": np.arange(i, i + 8).reshape(8, 1)}})
+    fleet.save_persistables(exe, "model")
+    fleet.save_inference_model(exe, "scores", ["ids"], [p])
+    fleet.stop_worker()
+"""
+
 
 class Canon(FolderCase):
     def losses(self, *options, **words):
@@ -89,6 +137,12 @@ class Canon(FolderCase):
                                   rate=0.1, rule="Adamax")
             for a, b in zip(alone, served):
                 self.assertAlmostEqual(a, b, delta=2e-5)
+
+    def test_what_a_job_saves_one_process_goes_on_with(self):
+        self.run_script(SAVED.format(alone=False), FLEETRUN, "--server_num=1",
+                        "--worker_num=1", sys.executable)
+        said = self.run_script(SAVED.format(alone=True), sys.executable)
+        self.assertIn("counter 19", said)
 
     def test_every_mode_trains(self):
         for mode in ("half_async", "async", "geo"):

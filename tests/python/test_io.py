@@ -1,6 +1,7 @@
 """Models at rest."""
 import os
 import pickle
+import sys
 import unittest
 
 import numpy as np
@@ -241,6 +242,36 @@ class Models(FolderCase):
         self.assertEqual((feeds, targets), ([], []))
         self.assertEqual(str(program), str(self.main))
         self.exe.run(program, feed=self.feed)
+
+    def test_another_process_predicts_with_rows_of_a_table(self):
+        main, startup = fl.Program(), fl.Program()
+        with fl.program_guard(main, startup):
+            ids = fl.layers.data("ids", [1], dtype="int64")
+            out = fl.layers.embedding(ids, [9, 2], is_distributed=True,
+                                      param_attr="table_of_test_io")
+            fl.optimizer.SGD(0.5).minimize(fl.layers.mean(out))
+        feed = {"ids": np.array([[3], [5]])}
+        self.exe.run(startup)
+        for _ in range(2):
+            self.exe.run(main, feed=feed)
+            fl.io.save_inference_model(self.path, ["ids"], [out], self.exe,
+                                       main)
+        with self.assertLogs("flotilla", "WARNING") as said:
+            program, _, targets = fl.io.load_inference_model(self.path,
+                                                             self.exe)
+        self.assertIn("is trained in this process", said.output[0])
+        want, = self.exe.run(program, feed=feed, fetch_list=targets)
+        said = self.run_script(f"""
+import numpy as np
+import flotilla as fl
+exe = fl.Executor()
+for _ in range(2):
+    program, _, targets = fl.io.load_inference_model({self.path!r}, exe)
+    got, = exe.run(program, feed={{"ids": np.array([[3], [5]])}},
+                   fetch_list=targets)
+print("got", got.tolist())
+""", sys.executable)
+        self.assertIn(f"got {want.tolist()}", said)
 
     def test_what_cannot_be_a_model_for_prediction_is_refused(self):
         def save(feeds, targets, **how):
