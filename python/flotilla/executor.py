@@ -1,4 +1,6 @@
 """Running programs."""
+import warnings
+
 import numpy as np
 
 from . import _core, feeding, fetched, ir, place, show, tensor
@@ -112,13 +114,17 @@ class Executor:
         try:
             return fn(self._handle, runnable(program._handle), feed, names,
                       scope._handle, as_arrays)
-        except (TypeError, BufferError, ValueError) as e:
+        except (TypeError, BufferError, ValueError, _core.NotFoundError) as e:
             if feeding.widen(program, getattr(e, "var", None), scope):
                 return self._call(fn, program, runnable, feed, names, scope,
                                   as_arrays, n_places)
             if not feed:
                 raise
             first = e
+        few, unknown = feeding.known(program, feed)
+        if unknown:
+            return self._call_without(unknown, first, fn, program, runnable,
+                                      few, names, scope, as_arrays, n_places)
         ready = feeding.prepare(program, feed)
         feeding.check(program, ready, n_places)
         ready = feeding.put_written(program, ready, scope)
@@ -134,6 +140,17 @@ class Executor:
                       names, scope._handle, as_arrays)
         except _core.Error as e:
             raise (first if is_same else e) from None
+
+    def _call_without(self, unknown, first, *call):
+        """Runs without feeds that the program does not have, as 1.8 does; where
+        others are missing, the names are wrong."""
+        try:
+            found = self._call(*call)
+        except _core.Error:
+            raise first from None
+        warnings.warn(f"fed and not in the program: {', '.join(unknown)}; "
+                      "not declared there, or pruned", stacklevel=5)
+        return found
 
     def _pruned(self, program, feed, names, ops):
         """The program for these fetches and updates, which is kept until it
@@ -192,6 +209,9 @@ class Executor:
             return dump.train(self, program, dataset, scope, program._debug)
         names, called, period = _chosen(fetch_list)[0], None, 0.0
         if handler is not None:
+            if not isinstance(handler.var_dict, dict):
+                raise TypeError("FetchHandler(var_dict) is {name: variable}, "
+                                f"not {handler.var_dict!r}")
             keys = list(handler.var_dict)
             names = _chosen(list(handler.var_dict.values()))[0]
             period = float(handler.period_secs)

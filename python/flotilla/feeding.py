@@ -8,7 +8,7 @@ the feed is refused.
 """
 import numpy as np
 
-from . import _core, ir, tensor, types
+from . import _core, ir, place, tensor, types
 from .data import frame
 
 
@@ -28,6 +28,9 @@ def contiguous(value, var):
     if var is not None and _is_column(value):
         found = frame.value_of(value, var)
         return found._fed() if hasattr(found, "_fed") else found
+    if value is None or isinstance(value, (str, bytes, dict)):
+        raise TypeError(f"feed {var.name if var is not None else ''}: an array,"
+                        f" a list or a LoDTensor is fed, not {type(value)}")
     dtype = types.to_numpy(var.dtype) if var is not None else None
     try:
         array = np.asarray(value, dtype=dtype)
@@ -49,6 +52,17 @@ def named(feed):
     """{name: value}; keys may be variables."""
     expect_dict(feed)
     return {getattr(k, "name", k): v for k, v in feed.items()}
+
+
+def known(program, feed):
+    """The feed, or a tuple of one for each replica, without what the program
+    does not have, and the names of that."""
+    if isinstance(feed, tuple):
+        found = [known(program, one) for one in feed]
+        return tuple(f for f, _ in found), [n for _, ns in found for n in ns]
+    block = program.global_block()
+    found = {n: v for n, v in named(feed).items() if block._find(n)}
+    return found, [n for n in named(feed) if n not in found]
 
 
 def n_samples(value):
@@ -125,6 +139,13 @@ def _differs(declared, shape):
         a >= 0 and a != b for a, b in zip(declared, shape))
 
 
+def _misfit(program, var, said):
+    """An error about a feed, with the line that declared its variable."""
+    tag = _core.var_look(var._handle)["tag"]
+    where = program._extra.get(tag, {}).get("op_callstack")
+    return place.caused(ValueError(said), f"variable {var.name}", where)
+
+
 def check(program, ready, n_places=1):
     """Refuses what does not fit a variable that is to be checked."""
     if isinstance(ready, tuple):
@@ -142,12 +163,14 @@ def check(program, ready, n_places=1):
         skip = 1 if levels and var.shape else 0
         if len(var.shape) != len(shape) or _differs(var.shape[skip:],
                                                     shape[skip:]):
-            raise ValueError(
+            raise _misfit(
+                program, var,
                 f"The fed Variable {name!r} should have dimensions = "
                 f"{len(var.shape)}, shape = {var.shape!r}, but received fed "
                 f"shape {shape!r} on each device")
         if dtype != var.dtype:
-            raise ValueError(
+            raise _misfit(
+                program, var,
                 f"The data type of fed Variable {name!r} must be "
                 f"{types.name_of(var.dtype)!r}, but received "
                 f"{types.name_of(dtype)!r}")

@@ -41,6 +41,19 @@ def name_lines(error, program):
             _add(error, f"{kind} {name} comes from", where)
 
 
+class Declared(Exception):
+    """What an error is about, and the line of the script that it is from."""
+
+
+def caused(error, what, where):
+    """The error, with that line as its cause: scripts compare its sentence
+    with that of 1.8."""
+    if where:
+        error.place = where
+        error.__cause__ = Declared(f"{what} comes from: {text(where)}")
+    return error
+
+
 def name_line(error, what, where):
     """The same for something that is being built."""
     _add(error, f"{what} comes from", where)

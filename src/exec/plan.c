@@ -233,29 +233,35 @@ static uint64_t *all_before(const builder *b, size_t words)
     return before;
 }
 
+static fl_status find_home(fl_plan_var *v, const fl_map *fed)
+{
+    if (fl_map_find(fed, v->var->name)) {
+        v->home = FL_HOME_FEED;
+    } else if (v->var->flags & FL_VAR_PERSIST) {
+        v->home = FL_HOME_SCOPE;
+    } else if (v->var->flags & FL_VAR_DATA) {
+        FL_FAIL(FL_ERR_INVAL,
+                "variable %s is needed but not fed; feed it or leave out "
+                "what reads it",
+                v->var->name);
+    } else {
+        v->home = FL_HOME_PLACE;
+    }
+    if (v->home == FL_HOME_FEED && v->n_writers)
+        FL_FAIL(FL_ERR_INVAL,
+                "variable %s is fed, but the program writes "
+                "it",
+                v->var->name);
+    return FL_OK;
+}
+
 static fl_status find_homes(fl_plan *p, const fl_map *fed)
 {
     for (int i = 0; i < p->n_vars; i++) {
         fl_plan_var *v = &p->vars[i];
 
         v->fetched = fl_program_is_fetched(p->program, v->var->name);
-        if (fl_map_find(fed, v->var->name)) {
-            v->home = FL_HOME_FEED;
-        } else if (v->var->flags & FL_VAR_PERSIST) {
-            v->home = FL_HOME_SCOPE;
-        } else if (v->var->flags & FL_VAR_DATA) {
-            FL_FAIL(FL_ERR_INVAL,
-                    "variable %s is needed but not fed; feed it or leave out "
-                    "what reads it",
-                    v->var->name);
-        } else {
-            v->home = FL_HOME_PLACE;
-        }
-        if (v->home == FL_HOME_FEED && v->n_writers)
-            FL_FAIL(FL_ERR_INVAL,
-                    "variable %s is fed, but the program writes "
-                    "it",
-                    v->var->name);
+        FL_TRY(fl_err_at_var(find_home(v, fed), v->var->tag, v->var->name));
     }
     return FL_OK;
 }

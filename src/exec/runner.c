@@ -204,9 +204,9 @@ static fl_status no_value(const fl_var *v)
 {
     if ((v->flags & FL_VAR_PARAM) && !v->init)
         FL_FAIL(FL_ERR_NOTFOUND,
-                "parameter %s has no value, and no startup program gives it "
-                "one: set it (fl_scope_set), or declare it with a first value "
-                "(init=xavier)",
+                "parameter %s has no value: run a startup program that makes "
+                "it, load a model, set it (fl_scope_set), or declare it with a "
+                "first value (init=xavier)",
                 v->name);
     FL_FAIL(FL_ERR_NOTFOUND,
             "variable %s has no value yet; run the startup program or load a "

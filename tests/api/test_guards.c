@@ -151,7 +151,7 @@ static void a_parameter_added_as_text_gets_its_first_value(void **state)
                FL_OPTIONS(fl_run_args, .fetches = (const char *const[]){ "y" },
                           .n_fetches = 1, .out = &t)),
         FL_ERR_NOTFOUND);
-    assert_said("parameter v has no value, and no startup program gives it");
+    assert_said("parameter v has no value: run a startup program");
     fl_executor_free(e);
 }
 

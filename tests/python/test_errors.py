@@ -5,6 +5,7 @@ import unittest
 import numpy as np
 
 import flotilla as fl
+from flotilla import fluid
 from kit import NetCase
 
 
@@ -62,13 +63,60 @@ class Errors(NetCase):
         self.fails(ValueError, self.run_with(x=np.ones((4, 2), "float32")),
                    "feed x", "[4,2]", "[-1,3]", f"line {self.x_line}")
 
+    def test_a_feed_that_is_checked_names_its_line_too(self):
+        self.enter(fl.program_guard(fl.Program()))
+        x = fluid.data("checked", [None, 3]); line = line_here()
+        y = fl.layers.scale(x, 2.0)
+        for value in (np.ones((2, 4), "float32"), np.ones((2, 3))):
+            e = self.fails(ValueError,
+                           lambda: self.exe.run(feed={"checked": value},
+                                                fetch_list=[y]), "checked")
+            self.assertEqual(e.place, (__file__, line))
+            self.assertIn(f"line {line}", str(e.__cause__))
+
+    def test_a_feed_that_is_missing_names_its_line(self):
+        self.build()
+        self.exe.run(self.startup)
+        self.fails(ValueError,
+                   lambda: self.exe.run(self.main, fetch_list=[self.loss],
+                                        feed={"y": self.feed()["y"]}),
+                   "x is needed but not fed", f"line {self.x_line}")
+
+    def test_a_feed_that_the_program_has_not_is_told(self):
+        self.build()
+        self.exe.run(self.startup)
+        with self.assertWarnsRegex(UserWarning, "not in the program: more"):
+            self.run_with(more=np.ones(1))()
+        feed = self.feed()
+        feed["xx"] = feed.pop("x")
+        self.fails(LookupError, lambda: self.exe.run(
+            self.main, feed=feed, fetch_list=[self.loss]), "xx")
+
+    def test_what_is_no_value_is_named(self):
+        self.build()
+        self.exe.run(self.startup)
+        for value in (None, "text"):
+            self.fails(TypeError, self.run_with(x=value), "feed x",
+                       type(value).__name__)
+
+    def test_a_type_in_the_place_of_a_switch_is_told(self):
+        self.fails(TypeError, lambda: fl.layers.data("x", [1], "int64"),
+                   "data x", "dtype='int64'")
+
+    def test_a_handler_has_names_and_variables(self):
+        self.build()
+        handler = fl.executor.FetchHandler(self.loss.name)
+        self.fails(TypeError, lambda: self.exe.train_from_dataset(
+            self.main, fl.DatasetFactory().create_dataset(),
+            fetch_handler=handler), "name: variable")
+
     def test_a_parameter_without_a_value_names_its_line(self):
         self.build()
         scope = fl.Scope()
         self.fails(LookupError,
                    lambda: self.exe.run(self.main, feed=self.feed(),
                                         scope=scope),
-                   "has no value", __file__)
+                   "has no value", "startup program", __file__)
 
     def test_building_names_line_and_shapes(self):
         x = fl.layers.data("x", [3])
