@@ -1,5 +1,7 @@
 """What Fluid has under `contrib`: layers of trees and of CTR networks, and decay
 beside an optimizer."""
+import itertools
+import os
 import random
 
 from . import ir, layers, names, types
@@ -109,6 +111,26 @@ def _by_layer(outs, counts):
             part.stop_gradient = True
             found.append(part)
     return tuple(lists)
+
+
+def distributed_batch_reader(batch_reader):
+    """Of the batches of a reader those of this trainer: one of as many as
+    there are trainers, and as many for each of them."""
+    n = int(os.environ.get("PADDLE_TRAINERS_NUM", 1))
+    mine = int(os.environ.get("PADDLE_TRAINER_ID", 0))
+    if not 0 <= mine < n:
+        raise ValueError(f"distributed_batch_reader: PADDLE_TRAINER_ID={mine} "
+                         f"is none of PADDLE_TRAINERS_NUM={n}")
+
+    def batches():
+        found = iter(batch_reader())
+        while True:
+            group = list(itertools.islice(found, n))
+            if len(group) < n:
+                return
+            yield group[mine]
+
+    return batches
 
 
 def _columns(kind, input, start_index, length):

@@ -9,6 +9,25 @@ def pprint_program_codes(program_desc):
     return text
 
 
+def _expect_skipped(skip_op_callstack):
+    if not skip_op_callstack:
+        raise NotImplementedError(
+            "skip_op_callstack=False: a text has no lines of the script; "
+            "op.attr('op_callstack') has those of an operator")
+
+
+def program_to_code(prog, fout=None, skip_op_callstack=True):
+    """Prints the text of a program, or writes it to a file."""
+    _expect_skipped(skip_op_callstack)
+    print(str(prog), file=fout)
+
+
+def op_to_code(op, skip_op_callstack=True):
+    """The text of an operator."""
+    _expect_skipped(skip_op_callstack)
+    return str(op)
+
+
 def pprint_block_codes(block_desc, show_backward=False):
     """Prints the operators of a block, those of gradients and updates only if
     they are wanted."""

@@ -46,10 +46,21 @@ def _prefix(model_path):
     return model_path
 
 
+def _expect_arrays(program):
+    tables = [p.name for p in program.all_parameters()
+              if _core.var_look(p._handle)["is_table"]]
+    if tables:
+        raise NotImplementedError(
+            f"save: rows of {', '.join(tables)} are in a table, which a file "
+            "of arrays has no place for; io.save_persistables(executor, "
+            "folder, program) saves them, of a job as well")
+
+
 def save(program, model_path):
     """Parameters, the optimizer's state and the program, in three files."""
     if not os.path.basename(model_path):
         raise AssertionError("model_path is PATH/PREFIX; the prefix is empty")
+    _expect_arrays(program)
     os.makedirs(os.path.dirname(model_path) or ".", exist_ok=True)
     for suffix, belongs in ((".pdparams", is_parameter),
                             (".pdopt", is_belong_to_optimizer)):

@@ -14,6 +14,15 @@ class Names(unittest.TestCase):
         self.assertIs(importlib.reload(executor), executor)
         self.assertTrue(executor.Executor)
 
+    def test_a_module_of_names_is_found_and_run(self):
+        import importlib.util
+        import subprocess
+        import sys
+        found = importlib.util.find_spec("paddle.fluid.reader")
+        self.assertEqual(found.name, "paddle.fluid.reader")
+        subprocess.run([sys.executable, "-m", "flotilla", "-m",
+                        "paddle.fluid.reader"], check=True)
+
     def test_it_says_what_it_is(self):
         self.assertIn("flotilla", paddle.__version__)
 

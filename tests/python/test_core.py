@@ -145,9 +145,15 @@ class Looking(unittest.TestCase):
 
     def test_programs_and_blocks_are_printed(self):
         from paddle.fluid import debugger
+        from paddle.fluid.transpiler import details
         self.assertIn("op mul (X=x",
                       self.say(debugger.pprint_program_codes, self.main))
         block = self.main.global_block()
+        self.assertEqual(str(self.main) + "\n",
+                         self.say(details.program_to_code, self.main))
+        self.assertEqual(details.op_to_code(block.ops[0]), str(block.ops[0]))
+        with self.assertRaisesRegex(NotImplementedError, "op_callstack"):
+            details.op_to_code(block.ops[0], skip_op_callstack=False)
         short = self.say(debugger.pprint_block_codes, block)
         self.assertIn("mul", short)
         self.assertNotIn("sgd", short)

@@ -7,6 +7,7 @@ from unittest import mock
 import numpy as np
 
 import flotilla as fl
+from flotilla import contrib
 from flotilla.data import reader as rd
 from flotilla.data.feed_desc import DataFeedDesc
 from flotilla.data.generator import MultiSlotDataGenerator
@@ -37,6 +38,15 @@ class Readers(unittest.TestCase):
         self.assertEqual(list(rd.xmap_readers(lambda a: 2 * a, numbers(9), 3, 4,
                                               order=True)()),
                          [2 * i for i in range(9)])
+
+    def test_a_trainer_takes_its_batches_and_as_many_as_others(self):
+        with mock.patch.dict(os.environ, PADDLE_TRAINERS_NUM="2",
+                             PADDLE_TRAINER_ID="1"):
+            part = contrib.distributed_batch_reader(numbers(5))
+        self.assertEqual(list(part()), [1, 3])
+        with mock.patch.dict(os.environ, PADDLE_TRAINER_ID="3"), \
+                self.assertRaisesRegex(ValueError, "PADDLE_TRAINER_ID=3"):
+            contrib.distributed_batch_reader(numbers(5))
 
     def test_readers_of_unequal_length_are_told(self):
         with self.assertRaises(rd.ComposeNotAligned):
@@ -128,6 +138,17 @@ class DataSets(FolderCase):
         with fl.program_guard(fl.Program()):
             with self.assertRaisesRegex(ValueError, "feeds nothing"):
                 d.set_use_var()
+
+    def test_settings_are_given_at_once(self):
+        d = fl.DatasetFactory().create_dataset("QueueDataset")
+        d.init(batch_size=10, thread_num=2, use_var=[self.ids, self.y])
+        self.assertEqual(d.desc(), self.dataset("QueueDataset").desc())
+        d.update_settings(batch_size=20)
+        self.assertIn("batch_size: 20", d.desc())
+        with self.assertRaisesRegex(TypeError, "mean batch_size"):
+            d.update_settings(batch_sise=20)
+        with self.assertRaisesRegex(NotImplementedError, "input_type"):
+            d.init(input_type=1)
 
     def test_a_pass_trains(self):
         exe = fl.Executor()

@@ -233,6 +233,15 @@ class Models(FolderCase):
                                    self.exe, self.main)
         return fl.io.load_inference_model(self.path + "0", self.exe)
 
+    def test_rows_of_a_table_are_no_array_of_a_file(self):
+        main = fl.Program()
+        with fl.program_guard(main, fl.Program()):
+            fl.layers.embedding(fl.layers.data("ids", [1], dtype="int64"),
+                                [9, 2], is_distributed=True, param_attr="emb")
+        with self.assertRaisesRegex(NotImplementedError,
+                                    "rows of emb .*save_persistables"):
+            fl.save(main, self.at("a", "m"))
+
     def test_a_whole_program_is_saved_without_targets(self):
         files = {"model_filename": "m", "params_filename": "p"}
         fl.io.save_inference_model(self.path, [], [], self.exe, self.main,

@@ -66,6 +66,8 @@ class _Names(types.ModuleType):
 
     def __init__(self, name):
         super().__init__(name)
+        self.__spec__ = importlib.machinery.ModuleSpec(name, _Finder,
+                                                       is_package=False)
         self.__path__ = [p for p in [os.path.join(FOLDER, *name.split("."))]
                          if os.path.isdir(p)]
         self._rows = {}
@@ -146,6 +148,11 @@ class _Finder:
             return importlib.machinery.ModuleSpec(name, _Finder,
                                                   is_package=True)
         return None
+
+    @staticmethod
+    def get_code(name):
+        """For python -m: there is nothing to run but names."""
+        return compile("", name, "exec")
 
     @staticmethod
     def create_module(spec):

@@ -1,5 +1,7 @@
 """Data sets: files that the library reads, in threads of its own."""
-from .. import _core, ir, refuse, tensor
+import inspect
+
+from .. import _core, ir, near, refuse, tensor
 from ..types import VarType
 from . import pipe
 from .feed_desc import to_text
@@ -54,6 +56,37 @@ class DatasetBase:
         self._pipe_command = "cat"
         self._fetch = None  # what gives a file of another system
         self.parse_ins_id = self.parse_content = False
+
+    def init(self, batch_size=1, thread_num=1, use_var=(), pipe_command="cat",
+             input_type=0, fs_name="", fs_ugi="", download_cmd="cat"):
+        """All settings at once, as 2.x has them."""
+        self.update_settings(batch_size=batch_size, thread_num=thread_num,
+                             use_var=use_var, pipe_command=pipe_command,
+                             input_type=input_type, fs_name=fs_name,
+                             fs_ugi=fs_ugi, download_cmd=download_cmd)
+
+    def update_settings(self, **settings):
+        """Some of the settings of init()."""
+        known = inspect.signature(self.init).parameters
+        for name in settings:
+            if name not in known:
+                raise TypeError(f"update_settings: {name} is no setting"
+                                f"{near.hint(name, known)}")
+        if settings.get("input_type"):
+            raise NotImplementedError("Dataset.init(input_type=1): a line is a "
+                                      "record here, not a batch")
+        if settings.get("fs_name") or settings.get("fs_ugi"):
+            self.set_hdfs_config(settings.get("fs_name", ""),
+                                 settings.get("fs_ugi", ""))
+        if settings.get("download_cmd", "cat") != "cat":
+            self.set_download_cmd(settings["download_cmd"])
+        for name, put in (("batch_size", self.set_batch_size),
+                          ("thread_num", self.set_thread),
+                          ("pipe_command", self.set_pipe_command)):
+            if name in settings:
+                put(settings[name])
+        if settings.get("use_var"):
+            self.set_use_var(settings["use_var"])
 
     def set_pipe_command(self, pipe_command):
         """The command that each file goes through."""
