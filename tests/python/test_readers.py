@@ -57,6 +57,20 @@ class Programs(Case):
         self.assertEqual(op.attr("shape_concat"), [-1, 2, -1, 1])
         self.assertEqual(op.attr("ranks"), [2, 2])
 
+    def test_a_loader_may_be_made_behind_the_layers(self):
+        x = fl.layers.data("x", [2])
+        loss = fl.layers.mean(fl.layers.fc(x, 1))
+        loader = fl.DataLoader.from_generator([x], 2, iterable=False)
+        fl.optimizer.SGD(0.1).minimize(loss)
+        kinds = [op.type for op in self.main.global_block().ops]
+        self.assertLess(kinds.index("read"), kinds.index("mul"))
+        loader.set_batch_generator(
+            lambda: iter([(np.ones((3, 2), "float32"),)] * 3))
+        self.exe.run(self.startup)
+        loader.start()
+        found = self.all_of(self.main, loss)
+        self.assertTrue(found[0] > found[1] > found[2])
+
     def test_a_loader_has_them_in_the_main_program(self):
         x = fl.layers.data("x", [2])
         fl.DataLoader.from_generator([x], 2, use_double_buffer=False,

@@ -82,10 +82,16 @@ def append_double_buffer(reader, ahead, place=None):
 
 
 def append_read(reader, outs, **attrs):
+    """Adds the operator that reads a batch: at the end, or before the first
+    that takes some of it, where the reader was made behind layers."""
     for v in outs:
         v._change(is_data=True)
-    ir.default_main_program().current_block().append_op(
-        "read", inputs={"Reader": reader}, outputs={"Out": outs}, attrs=attrs)
+    block = ir.default_main_program().current_block()
+    ops, written = block.ops, {v.name for v in outs}
+    at = next((i for i, op in enumerate(ops)
+               if written & set(op.input_arg_names)), len(ops))
+    block._insert_op(at, "read", inputs={"Reader": reader},
+                     outputs={"Out": outs}, attrs=attrs)
 
 
 # --- runs --------------------------------------------------------------------
