@@ -24,7 +24,7 @@ typedef struct loss_job {
     const fl_tensor *label;
     size_t n, step;
     int64_t ignore;
-    bool soft, stable;
+    bool soft;
     fl_span rows;
 } loss_job;
 
@@ -44,24 +44,24 @@ static size_t row_start(const loss_job *j, size_t i)
                                                                                  \
         for (size_t at = j->step; at < j->n * j->step; at += j->step)            \
             top = x[at] > top ? x[at] : top;                                     \
-        return j->stable ? top : 0;                                              \
+        return top;                                                              \
     }                                                                            \
-    static T score_##t(const loss_job *j, T x, T top)                            \
+    static T score_##t(T x, T top)                                               \
     {                                                                            \
         T z = x - top;                                                           \
                                                                                  \
-        return j->stable && z < FL_SOFTMAX_LEAST ? FL_SOFTMAX_LEAST : z;         \
+        return z < FL_SOFTMAX_LEAST ? FL_SOFTMAX_LEAST : z;                      \
     }                                                                            \
     /* A row to its probabilities p, which may be NULL. */                       \
     static fl_softmax_of softmax_##t(const loss_job *j, const T *x, T *p)        \
     {                                                                            \
         T top, sum = 0;                                                          \
                                                                                  \
-        if (j->step == 1 && j->stable)                                           \
+        if (j->step == 1)                                                        \
             return fl_vec_##t()->softmax(p, x, j->n);                            \
         top = largest_##t(j, x);                                                 \
         for (size_t at = 0; at < j->n * j->step; at += j->step) {                \
-            T e = EXP(score_##t(j, x[at], top));                                 \
+            T e = EXP(score_##t(x[at], top));                                    \
                                                                                  \
             sum += e;                                                            \
             if (p)                                                               \
@@ -78,7 +78,7 @@ static size_t row_start(const loss_job *j, size_t i)
                                                                                  \
         if (k == j->ignore)                                                      \
             return 0;                                                            \
-        return LOG((T)of.sum) - score_##t(j, own, (T)of.max);                    \
+        return LOG((T)of.sum) - score_##t(own, (T)of.max);                       \
     }                                                                            \
     static T soft_loss_##t(const loss_job *j, const T *x, T *p, const T *w)      \
     {                                                                            \
@@ -88,7 +88,7 @@ static size_t row_start(const loss_job *j, size_t i)
                                                                                  \
         for (size_t at = 0; at < j->n * j->step; at += j->step) {                \
             weight += (double)w[at];                                             \
-            score += (double)w[at] * (double)score_##t(j, x[at], top);           \
+            score += (double)w[at] * (double)score_##t(x[at], top);              \
         }                                                                        \
         of = softmax_##t(j, x, p);                                               \
         return (T)(weight * log(of.sum) - score);                                \
@@ -175,7 +175,6 @@ static loss_job job_of(const fl_op_ctx *c)
                        .step = (size_t)step,
                        .ignore = fl_int(c, IGNORE_INDEX),
                        .soft = fl_bool(c, SOFT_LABEL),
-                       .stable = fl_bool(c, STABLE),
                        .rows = fl_op_span(c, (size_t)rows) };
 }
 
@@ -227,9 +226,9 @@ const fl_op fl_op_softmax_with_cross_entropy = {
     .name = "softmax_with_cross_entropy",
     .doc = "Softmax of Logits along axis and Loss = -log Softmax[Label], or "
            "with soft_label the sum of -Label log Softmax; scores are taken "
-           "relative to the largest, at least -64 (numeric_stable_mode=false: "
-           "as they are); the class ignore_index has loss 0 and, unlike in "
-           "PaddlePaddle 1.8.5, gradient 0",
+           "relative to the largest, at least -64, with any "
+           "numeric_stable_mode, as on CPUs in PaddlePaddle 1.8.5; the class "
+           "ignore_index has loss 0 and, unlike there, gradient 0",
     .in = { { "Logits", 0 }, { "Label", FL_SLOT_NO_GRAD } },
     .out = { { "Softmax", FL_OP_SLOT_BYPRODUCT }, { "Loss", 0 } },
     .attrs = { { "soft_label", FL_ATTR_BOOL, "false" },

@@ -53,6 +53,20 @@ class Sampled(NetCase):
                 L.data("x", [6]), L.data("y", [1], dtype="int64"), 7)
 
 
+class Stable(NetCase):
+    def test_large_scores_overflow_in_no_mode(self):
+        x, y = L.data("x", [3]), L.data("y", [1], dtype="int64")
+        loss, softmax = L.softmax_with_cross_entropy(
+            x, y, numeric_stable_mode=False, return_softmax=True)
+        found = self.run_for([loss, softmax], y=np.array([[0], [0]]),
+                             x=np.float32([[100, 1000, -5],
+                                           [-1000, -999, -1001]]))
+        np.testing.assert_allclose(found[0], [[64], [1.4076059]], rtol=1e-6)
+        np.testing.assert_allclose(
+            found[1], [[0, 1, 0], [0.24472848, 0.66524094, 0.09003057]],
+            atol=1e-6)
+
+
 class Noise(NetCase):
     def test_a_seed_draws_the_same_noise_under_any_name(self):
         x, y = L.data("x", [3]), L.data("y", [1], dtype="int64")
