@@ -58,8 +58,10 @@ static void meet(const meeting *m, size_t i, size_t *at_x, size_t *at_y)
     *at_x = *at_y = 0;
     for (int a = m->x.rank - 1; a >= 0; a--) {
         size_t nx = (size_t)m->x.dim[a], ny = (size_t)m->y.dim[a];
-        size_t place = i % (nx * ny);
+        size_t place;
 
+        FL_ASSERT(nx && ny); /* Out has numbers, so both have */
+        place = i % (nx * ny);
         *at_x += place / ny * step_x;
         *at_y += place % ny * step_y;
         step_x *= nx;
