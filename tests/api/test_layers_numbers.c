@@ -205,7 +205,7 @@ static void wrong_types_are_refused(void **state)
     assert_said("must be bool; compare or cast it first");
     assert_null(fl_layers_reduce_all(x));
     assert_said("must be bool; compare or cast it first");
-    assert_null(fl_layers_reduce_max(ids));
+    assert_null(fl_layers_reduce_max(bytes));
     assert_said("must be f32 or f64");
     assert_null(fl_layers_exp(ids));
     assert_said("must be f32 or f64");

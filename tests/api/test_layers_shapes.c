@@ -289,17 +289,17 @@ static void what_does_not_fit_is_refused_while_building(void **state)
     REFUSED(fl_layers_gather(r.x, r.picks), "must be [n] or [n,1]");
     REFUSED(fl_layers_gather(r.x, r.x), "must be i64, u64 or i32");
     REFUSED(fl_layers_gather_nd(r.x, fl_layers_cast(r.x, FL_DTYPE_I64)),
-            "must be 1 to 2 long");
+            "must be 0 to 2 long");
     REFUSED(fl_layers_index_sample(r.ids, r.x), "must be i64, u64 or i32");
-    REFUSED(fl_layers_one_hot(r.picks, 3), "the last axis of X");
+    REFUSED(fl_layers_one_hot(r.picks, 3), "the last of which is 1 long");
     REFUSED(fl_layers_one_hot(r.ids, 0), "depth is 0, below 1");
     REFUSED(fl_layers_arg_max(r.x, 2), "no axis 2");
     REFUSED(fl_layers_argsort(r.x, 2, false, NULL), "has no axis 2");
     REFUSED(fl_layers_range(r.x, r.x, r.x), "must hold one number");
     REFUSED(fl_layers_where(r.x, r.x, r.x), "must be bool");
     REFUSED(fl_layers_increment(r.x, 1), "must hold one number");
-    REFUSED(fl_layers_fill_any_like(r.ids, 0.5),
-            "0.5 is no number of type i64");
+    REFUSED(fl_layers_fill_any_like(r.ids, 1e19),
+            "1e+19 is no number of type i64");
     REFUSED(fl_layers_merge_selected_rows(r.x), "is dense, not rows + values");
     REFUSED(fl_layers_tdm_child(r.ids, r.picks, 2, NULL),
             "must be [nodes, 3 + child_nums]");
