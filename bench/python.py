@@ -16,8 +16,9 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
 NET = os.path.join(HERE, "python_net.py")
-TOY_STEPS = 20000
+TOY_STEPS = 2000
 REPEATS = int(os.environ.get("BENCH_REPEATS", 9))
+TOY_REPEATS = 20 * REPEATS  # short turns: a step takes microseconds
 JOB_REPEATS = int(os.environ.get("BENCH_REPEATS", 3))
 MODES = ("sync", "half_async", "async", "geo")
 
@@ -58,11 +59,11 @@ class Side:
         self._process.wait()
 
 
-def in_turns(ours, c, order):
+def in_turns(ours, c, order, repeats=REPEATS):
     """(ours, C's) of each repeat, after one that warms up; who begins changes
     from pair to pair."""
     pairs = []
-    for i in range(REPEATS + 1):
+    for i in range(repeats + 1):
         first, second = (ours, c) if i % 2 else (c, ours)
         a, b = first.do(order), second.do(order)
         pairs.append((a, b) if i % 2 else (b, a))
@@ -70,7 +71,7 @@ def in_turns(ours, c, order):
 
 
 def toy(ours, c):
-    pairs = in_turns(ours, c, "toy")
+    pairs = in_turns(ours, c, "toy", TOY_REPEATS)
     us = [1e6 * p[0] / TOY_STEPS for p, _ in pairs]
     c_us = [1e6 * q[0] / TOY_STEPS for _, q in pairs]
     row("python.toy.step_us", us, "us")
@@ -112,7 +113,7 @@ def other(path):
     """1.8.5's step, as it is and with its program cache."""
     env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     side = Side([path, NET, "-", "toy"], env)
-    steps = TOY_STEPS // 100
+    steps = TOY_STEPS // 10
     us = [1e6 * side.do("toy_cached")[0] / steps for _ in range(REPEATS)]
     row("python.toy.paddle_us", us, "us")
     side.end()

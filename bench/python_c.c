@@ -18,7 +18,7 @@
 #include "harness.h"
 
 #define DATA_BATCHES 100
-#define TOY_STEPS 20000
+#define TOY_STEPS 2000
 #define TOY_BATCH 8
 #define FEED_STEPS 20
 #define THREADS 2

@@ -28,18 +28,26 @@ static atomic_ulong call;
 static atomic_ulong rung;        /* the call that a signal came in */
 static unsigned long n_calls;    /* the main thread's, as is depth */
 static int depth;                /* of calls from callbacks */
-static struct sigaction pythons; /* while it is busy */
+/* The handlers that ours stands before: Python's, and the last that was set
+   over it. Ours stays between calls, since setting it costs as much as a small
+   operator; what Python says of its handlers, it says from memory. */
+static struct sigaction firsts, lasts;
 
+/* A handler that was set over ours may call it in turn. */
 static void on_signal(int number, siginfo_t *info, void *context)
 {
-    int kept = errno;
+    static volatile sig_atomic_t is_within;
+    const struct sigaction *next = is_within ? &firsts : &lasts;
+    int kept = errno, was_within = is_within;
 
+    is_within = 1;
     atomic_store(&rung, atomic_load(&call));
     sem_post(&rang);
-    if (pythons.sa_flags & SA_SIGINFO)
-        pythons.sa_sigaction(number, info, context);
+    if (next->sa_flags & SA_SIGINFO)
+        next->sa_sigaction(number, info, context);
     else
-        pythons.sa_handler(number);
+        next->sa_handler(number);
+    is_within = was_within;
     errno = kept;
 }
 
@@ -103,10 +111,25 @@ static bool is_handled(const struct sigaction *a)
            (a->sa_handler != SIG_IGN && a->sa_handler != SIG_DFL);
 }
 
+/* False when the signal is not for us. */
+static bool stand_before(void)
+{
+    struct sigaction now, ours = { .sa_sigaction = on_signal };
+
+    if (sigaction(SIGINT, NULL, &now) || !is_handled(&now))
+        return false;
+    if ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_signal)
+        return true;
+    lasts = now;
+    if (!is_handled(&firsts))
+        firsts = now;
+    ours.sa_flags = SA_SIGINFO | (now.sa_flags & SA_RESTART);
+    ours.sa_mask = now.sa_mask;
+    return !sigaction(SIGINT, &ours, NULL);
+}
+
 core_watch core_watch_begin(void)
 {
-    struct sigaction ours = { .sa_sigaction = on_signal };
-
     if (fl_is_cut_off()) {
         PyErr_SetString(PyExc_RuntimeError,
                         "this process was forked from one that ran already, "
@@ -120,35 +143,25 @@ core_watch core_watch_begin(void)
     if (depth++)
         return CORE_WATCHED;
     has_watcher = has_watcher || start_watcher();
-    if (!has_watcher || sigaction(SIGINT, NULL, &pythons) ||
-        !is_handled(&pythons)) {
+    if (!has_watcher || !stand_before()) {
         depth = 0;
         return CORE_NOT_WATCHED;
     }
-    ours.sa_flags = SA_SIGINFO | (pythons.sa_flags & SA_RESTART);
-    ours.sa_mask = pythons.sa_mask;
     atomic_store(&call, ++n_calls);
-    sigaction(SIGINT, &ours, NULL);
-    /* What came before that has rung nowhere. */
+    /* What came before that has rung for no call. */
     if (!PyErr_CheckSignals())
         return CORE_WATCHED;
     core_watch_end(CORE_WATCHED);
     return CORE_INTERRUPTED;
 }
 
-/* A callback may have set another handler, which stays then. */
 void core_watch_end(core_watch begun)
 {
-    struct sigaction now;
-
     if (begun != CORE_WATCHED || --depth)
         return;
     pthread_mutex_lock(&mu);
     atomic_store(&call, 0);
     pthread_mutex_unlock(&mu);
-    if (!sigaction(SIGINT, NULL, &now) && (now.sa_flags & SA_SIGINFO) &&
-        now.sa_sigaction == on_signal)
-        sigaction(SIGINT, &pythons, NULL);
 }
 
 /* A child has no watcher: it is started when it is needed. */

@@ -7,6 +7,11 @@ from . import _core, feeding, fetched, ir, place, show, tensor
 from .data import dump, read
 
 
+# Among fetches, what is no variable; and errors of feeds, among others.
+_OTHERS = list, tuple, ir.Operator
+_REFUSALS = TypeError, BufferError, ValueError, _core.NotFoundError
+
+
 def _flat(fetches):
     """Variables and operators of a list and of lists in it; a tuple is what
     minimize() gives, of which the operators count."""
@@ -34,6 +39,15 @@ def _chosen(fetch_list):
         return (), ()
     if not isinstance(fetch_list, (list, tuple)):
         fetch_list = [fetch_list]
+    names = []
+    for v in fetch_list:
+        if isinstance(v, _OTHERS):
+            return _sorted_out(fetch_list)
+        names.append(v if isinstance(v, str) else v.name)
+    return tuple(names), ()
+
+
+def _sorted_out(fetch_list):
     flat = list(_flat(fetch_list))
     ops = tuple([v for v in flat if isinstance(v, ir.Operator)])
     return tuple([v if isinstance(v, str) else v.name for v in flat
@@ -90,8 +104,12 @@ class Executor:
             feed, = read.next_feeds(program, feed)
         if feed is not None:
             feeding.expect_dict(feed)
-        found = self._call(_core.run, program, lambda handle: handle, feed,
-                           names, scope, return_numpy)
+        try:
+            found = _core.run(self._handle, program._handle, feed, names,
+                              scope._handle, return_numpy)
+        except _REFUSALS as e:
+            found = self._again(e, _core.run, program, lambda handle: handle,
+                                feed, names, scope, return_numpy)
         if return_numpy:
             return fetched.values(found)
         return [tensor.as_value(t) for t in found]
@@ -108,19 +126,24 @@ class Executor:
 
     def _call(self, fn, program, runnable, feed, names, scope, as_arrays,
               n_places=1):
-        """Runs `runnable(handle of the program)`. Feeds that are not as the
-        library takes them, or as they were declared, are seen to when it
-        refuses them, which costs nothing where it does not."""
+        """Runs `runnable(handle of the program)`."""
         try:
             return fn(self._handle, runnable(program._handle), feed, names,
                       scope._handle, as_arrays)
-        except (TypeError, BufferError, ValueError, _core.NotFoundError) as e:
-            if feeding.widen(program, getattr(e, "var", None), scope):
-                return self._call(fn, program, runnable, feed, names, scope,
-                                  as_arrays, n_places)
-            if not feed:
-                raise
-            first = e
+        except _REFUSALS as e:
+            return self._again(e, fn, program, runnable, feed, names, scope,
+                               as_arrays, n_places)
+
+    def _again(self, first, fn, program, runnable, feed, names, scope,
+               as_arrays, n_places=1):
+        """Feeds that are not as the library takes them, or as they were
+        declared, are seen to when it refuses them, which costs nothing where
+        it does not."""
+        if feeding.widen(program, getattr(first, "var", None), scope):
+            return self._call(fn, program, runnable, feed, names, scope,
+                              as_arrays, n_places)
+        if not feed:
+            raise first
         few, unknown = feeding.known(program, feed)
         if unknown:
             return self._call_without(unknown, first, fn, program, runnable,

@@ -136,12 +136,25 @@ static bool read_element(const char *text, fl_dtype dtype, element *out)
     return ok;
 }
 
+/* The element that an operator is for. A float, which most are, needs no
+   text. */
+static bool element_of(const fl_op_node *n, fl_dtype dtype, element *out)
+{
+    char buf[FL_NUMBER_TEXT_MAX];
+
+    if (dtype == FL_DTYPE_F32 && !*fl_attr_str(n, STR_VALUE)) {
+        out->f32 = (float)fl_attr_float(n, VALUE);
+        return true;
+    }
+    return read_element(number_of(n, buf), dtype, out);
+}
+
 static fl_status check_number(const fl_infer *c, fl_dtype dtype)
 {
     char buf[FL_NUMBER_TEXT_MAX];
     element e;
 
-    if (!read_element(number_of(c->node, buf), dtype, &e))
+    if (!element_of(c->node, dtype, &e))
         FL_FAIL(FL_ERR_INVAL, "op %s: '%s' is no number of type %s",
                 c->node->def->name, number_of(c->node, buf),
                 fl_dtype_text(dtype));
@@ -201,11 +214,9 @@ static void fill(fl_op_ctx *c, const void *e)
 
 static fl_status fill_run(fl_op_ctx *c)
 {
-    char buf[FL_NUMBER_TEXT_MAX];
     element e = { 0 };
 
-    FL_ASSERT(
-        read_element(number_of(c->node, buf), fl_out_t(c, OUT)->dtype, &e));
+    FL_ASSERT(element_of(c->node, fl_out_t(c, OUT)->dtype, &e));
     fill(c, &e);
     return FL_OK;
 }

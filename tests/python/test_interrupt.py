@@ -111,6 +111,21 @@ with fl.program_guard(endless, fl.Program()):
 ended(lambda: exe.run(endless))
 """
 
+# Handlers that are set between runs: one of the script's own, and none.
+OWN = NET + TELL + f"""
+def own(number, frame):
+    print("own", flush=True)
+    raise KeyboardInterrupt
+
+signal.signal(signal.SIGINT, own)
+ended(lambda: exe.train_from_dataset(dataset=dataset(command={ENDLESS})))
+print("is own" if signal.getsignal(signal.SIGINT) is own else "is lost")
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+exe.train_from_dataset(dataset=dataset())
+os.kill(os.getpid(), signal.SIGINT)
+print("ignored")
+"""
+
 RAISING = NET + """
 class Bad(fl.FetchHandler):
     def handler(self, values):
@@ -157,6 +172,11 @@ class Interrupts(unittest.TestCase):
 
     def test_a_run_that_loops_ends(self):
         self.check(LOOPING)
+
+    def test_a_handler_that_is_set_between_runs_counts(self):
+        out = self.interrupt(OWN)
+        self.assertIn("own\ninterrupted\nthen 1000 samples\nis own\nignored",
+                      out)
 
     def test_an_exception_of_a_handler_ends_the_pass_and_is_raised(self):
         with tempfile.TemporaryDirectory() as folder:
