@@ -15,7 +15,7 @@
 #define GRADIENT_ERROR 1e-7
 
 /* More elements than this are sampled evenly. */
-#define NUMERIC_MAX 300
+#define NUMERIC_MAX 100
 
 #define PRECISION_ERROR 1e-4
 #define ROUNDED_ERROR 0.1
