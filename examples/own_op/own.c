@@ -116,7 +116,9 @@ static const fl_rule sign_mean = {
     .doc = "Moment = keep Moment + (1 - keep) Grad, "
            "Param -= LearningRate sign(Moment)",
     .params = { { .name = "keep", .value = 0.9, .lo = 0, .hi = 1 } },
-    .states = { { "Moment", "MomentOut", "moment", 0, NULL, 0 } },
+    .states = { { .slot = "Moment",
+                  .out_slot = "MomentOut",
+                  .suffix = "moment" } },
     .update_f32 = step_f32,
     .update_f64 = step_f64,
 };

@@ -95,11 +95,10 @@ static double get(const double *at)
     return v;
 }
 
-/* Adds `sums`, as large as Stat, and gives the value out. */
-static fl_status add_up(const fl_op_ctx *c, const double *sums)
+/* Adds n sums, as many as Stat has, and gives the value out. */
+static fl_status add_up(const fl_op_ctx *c, const double *sums, int64_t n)
 {
     const fl_tensor *from = fl_in_t(c, STAT);
-    int64_t n = fl_tensor_numel(from);
     double *stat = fl_out(c, STAT_OUT), of[2] = { 0 };
 
     if (stat != from->data)
@@ -178,8 +177,8 @@ static fl_status recall_run(fl_op_ctx *c)
         rows += found > 0;
     }
     if (fl_bool(c, BY_ROW))
-        return add_up(c, (double[]){ (double)rows, (double)n });
-    return add_up(c, (double[]){ (double)labels, (double)(n * m) });
+        return add_up(c, (double[]){ (double)rows, (double)n }, 2);
+    return add_up(c, (double[]){ (double)labels, (double)(n * m) }, 2);
 }
 
 /* --- pairs ---------------------------------------------------------------- */
@@ -204,7 +203,7 @@ static fl_status pair_run(fl_op_ctx *c)
 
         right += a > b ? 1 : a == b ? 0.5 : 0;
     }
-    return add_up(c, (double[]){ right, (double)n });
+    return add_up(c, (double[]){ right, (double)n }, 2);
 }
 
 /* --- log loss ------------------------------------------------------------- */
@@ -232,7 +231,7 @@ static fl_status log_loss_run(fl_op_ctx *c)
         p = fl_label_at(y, (size_t)i) ? p : 1 - p;
         sum -= log(p > P_MIN ? p : P_MIN);
     }
-    return add_up(c, (double[]){ sum, (double)n });
+    return add_up(c, (double[]){ sum, (double)n }, 2);
 }
 
 /* --- accuracy by class ---------------------------------------------------- */
@@ -261,7 +260,7 @@ static fl_status class_run(fl_op_ctx *c)
         sums[2 * label] += is_top(x, i, label, 1);
         sums[2 * label + 1] += 1;
     }
-    return add_up(c, sums);
+    return add_up(c, sums, 2 * n_classes);
 }
 
 /* --- descriptors ---------------------------------------------------------- */
