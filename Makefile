@@ -42,7 +42,7 @@ FAST_LINK = $$(command -v mold >/dev/null && echo -Dc_link_args=-fuse-ld=mold)
 ASAN = ASAN_OPTIONS=quarantine_size_mb=16:malloc_context_size=12:$$ASAN_OPTIONS
 
 # What a stack needs to name its lines, at half the price of compiling.
-LIGHT_DEBUG = -Doptimization=1 -Ddebug=false -Dc_args=-g1
+LIGHT_DEBUG = -Doptimization=0 -Ddebug=false -Dc_args=-g1
 
 # The one that the extension is built for: the first that has numpy.
 PYTHON = $(shell for p in python3 /usr/bin/python3; do \
