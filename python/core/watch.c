@@ -25,9 +25,9 @@ static bool has_watcher;
    under the lock, under which it is interrupted: no other call is then. */
 static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER;
 static atomic_ulong call;
-static atomic_ulong rung;        /* the call that a signal came in */
-static unsigned long n_calls;    /* the main thread's, as is depth */
-static int depth;                /* of calls from callbacks */
+static atomic_ulong rung;     /* the call that a signal came in */
+static unsigned long n_calls; /* the main thread's, as is depth */
+static int depth;             /* of calls from callbacks */
 /* The handlers that ours stands before: Python's, and the last that was set
    over it. Ours stays between calls, since setting it costs as much as a small
    operator; what Python says of its handlers, it says from memory. */
