@@ -271,20 +271,12 @@ static void end_call(run_call *r)
     core_release(&r->memory);
 }
 
-/* Up to here copying costs less than telling numpy of memory. */
-#define SMALL 512 /* numbers */
-
 /* Offsets stay the runner's: a ragged value is copied. */
-static bool is_copied(const fl_tensor *t, bool as_arrays)
-{
-    return t->kind == FL_KIND_ARRAY ||
-           (as_arrays ? fl_tensor_numel(t) <= SMALL : t->n_lod > 0);
-}
-
 static PyObject *fetched_one(run_call *r, size_t i, bool as_arrays)
 {
     const fl_tensor *t = &r->value[i];
-    fl_mem *memory = is_copied(t, as_arrays) ? NULL : r->keep[i];
+    bool is_copied = t->kind == FL_KIND_ARRAY || (t->n_lod && !as_arrays);
+    fl_mem *memory = is_copied ? NULL : r->keep[i];
 
     if (!memory)
         return as_arrays ? core_array_copy(t) : core_tensor_copy(t);
