@@ -40,10 +40,14 @@ def _chosen(fetch_list):
     if not isinstance(fetch_list, (list, tuple)):
         fetch_list = [fetch_list]
     names = []
-    for v in fetch_list:
-        if isinstance(v, _OTHERS):
-            return _sorted_out(fetch_list)
-        names.append(v if isinstance(v, str) else v.name)
+    try:
+        for v in fetch_list:
+            if isinstance(v, _OTHERS):
+                return _sorted_out(fetch_list)
+            names.append(v if isinstance(v, str) else v.name)
+    except AttributeError:
+        raise TypeError("fetches are variables, names of variables, or what "
+                        f"minimize() gives, not {fetch_list!r}") from None
     return tuple(names), ()
 
 
@@ -104,7 +108,7 @@ class Executor:
             feed, = read.next_feeds(program, feed)
         if feed is not None:
             feeding.expect_dict(feed)
-        try:
+        try:  # as _call does, whose frame is felt in a small step
             found = _core.run(self._handle, program._handle, feed, names,
                               scope._handle, return_numpy)
         except _REFUSALS as e:

@@ -127,6 +127,12 @@ class Feeds(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "create_lod_tensor"):
             self.run_with([[1.0, 2.0], [3.0]])
 
+    def test_a_fetch_that_is_no_variable_is_named(self):
+        x = np.ones((2, 3), "float32")
+        for wrong in ([3], [self.out, [None]]):
+            with self.assertRaisesRegex(TypeError, "names of variables.*not"):
+                self.exe.run(self.main, feed={"x": x}, fetch_list=wrong)
+
     def test_a_feed_that_is_no_dict(self):
         with self.assertRaisesRegex(TypeError, "dict"):
             self.exe.run(self.main, feed=[1], fetch_list=[self.out])
