@@ -568,6 +568,106 @@ static void a_local_server_answers_through_the_arena(void **state)
     fl_free(t);
 }
 
+/* --- several loops -------------------------------------------------------- */
+
+#define STAYERS 4
+
+typedef struct spread {
+    fl_net *net;
+    fl_loop *loops[2], *asks;
+    fl_rpc_server *host;
+    char address[FL_ADDRESS_MAX];
+    fl_rpc_client *l; /* the last one */
+    gate ups, downs;
+    atomic_int n_stay[2]; /* by loop */
+} spread;
+
+static void spread_up(void *arg, fl_session *s)
+{
+    spread *t = arg;
+
+    if (fl_session_who(s)->rank < STAYERS)
+        atomic_fetch_add(&t->n_stay[fl_loop_is_mine(t->loops[1])], 1);
+    gate_add(&t->ups);
+}
+
+static void spread_down(void *arg, fl_session *s, fl_status why)
+{
+    (void)s;
+    (void)why;
+    gate_add(&((spread *)arg)->downs);
+}
+
+static void spread_refuse(void *arg, fl_session *s, const fl_frame *f,
+                          fl_payload *payload, fl_reply *r)
+{
+    (void)arg;
+    (void)s;
+    (void)f;
+    fl_payload_free(payload);
+    fl_reply_send(r, NULL, 0);
+}
+
+static fl_rpc_client *spread_connect(spread *t, uint32_t rank, size_t n_ups)
+{
+    fl_rpc_client_options o = kit_link_options(rank);
+    fl_rpc_client *l;
+
+    assert_ok(fl_rpc_client_new(&l, t->asks, t->net, t->address, &o));
+    gate_wait(&t->ups, n_ups);
+    return l;
+}
+
+static void spread_leave(void *arg)
+{
+    fl_rpc_client_free(((spread *)arg)->l);
+}
+
+/* Who comes and goes before each of them must not decide where they are. */
+static void members_that_stay_are_spread_over_the_loops(void **state)
+{
+    fl_socket_options so = { .local = FL_LOCAL_OFF };
+    fl_rpc_server_options ho = kit_host_options();
+    fl_rpc_server_events e = { .on_request = spread_refuse,
+                               .on_up = spread_up,
+                               .on_down = spread_down };
+    fl_rpc_client *stay[STAYERS];
+    spread t = { 0 };
+
+    (void)state;
+    gate_init(&t.ups);
+    gate_init(&t.downs);
+    assert_ok(fl_net_sockets(&t.net, &so));
+    assert_ok(fl_loop_new(&t.loops[0], "serves0"));
+    assert_ok(fl_loop_new(&t.loops[1], "serves1"));
+    assert_ok(fl_loop_new(&t.asks, "asks"));
+    ho.listen = "127.0.0.1:0";
+    ho.loops = t.loops;
+    ho.n_loops = 2;
+    ho.events = &e;
+    ho.arg = &t;
+    assert_ok(fl_rpc_server_new(&t.host, t.net, &ho, t.address));
+    for (uint32_t i = 0; i < STAYERS; i++) {
+        t.l = spread_connect(&t, STAYERS, 2 * i + 1);
+        in_loop(t.asks, spread_leave, &t);
+        gate_wait(&t.downs, i + 1);
+        stay[i] = spread_connect(&t, i, 2 * i + 2);
+    }
+    assert_int_equal(atomic_load(&t.n_stay[0]), STAYERS / 2);
+    assert_int_equal(atomic_load(&t.n_stay[1]), STAYERS / 2);
+    for (uint32_t i = 0; i < STAYERS; i++) {
+        t.l = stay[i];
+        in_loop(t.asks, spread_leave, &t);
+    }
+    fl_rpc_server_free(t.host);
+    fl_loop_free(t.asks);
+    fl_loop_free(t.loops[1]);
+    fl_loop_free(t.loops[0]);
+    fl_net_free_sockets(t.net);
+    gate_release(&t.ups);
+    gate_release(&t.downs);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -589,6 +689,7 @@ int main(void)
         cmocka_unit_test(a_server_without_its_state_is_not_taken_back),
         cmocka_unit_test(a_session_that_is_set_back_comes_in_again),
         cmocka_unit_test(a_local_server_answers_through_the_arena),
+        cmocka_unit_test(members_that_stay_are_spread_over_the_loops),
     };
 
     fl_log_set_level(FL_LOG_ERROR);

@@ -183,7 +183,7 @@ static void start(world *w, const fl_sim_faults *f)
     w->net = fl_sim_net(w->sim);
     w->loops[0] = w->loops[1] = fl_sim_loop(w->sim);
     assert_ok(w->net->ops->listen(
-        w->net, &(fl_listen_args){ SERVER, w->loops, 2, on_accept, w },
+        w->net, &(fl_listen_args){ SERVER, w->loops[0], NULL, on_accept, w },
         &w->listener, address));
     assert_string_equal(address, SERVER);
 }
@@ -634,21 +634,21 @@ static void an_address_is_listened_on_once(void **state)
 
     (void)state;
     start(&w, &(fl_sim_faults){ .seed = 1 });
-    assert_int_equal(w.net->ops->listen(
-                         w.net,
-                         &(fl_listen_args){ SERVER, w.loops, 1, on_accept, &w },
-                         &l, address),
-                     FL_ERR_IO);
-    assert_non_null(strstr(fl_last_error(), SERVER));
     assert_int_equal(
-        w.net->ops->listen(w.net,
-                           &(fl_listen_args){ "", w.loops, 1, on_accept, &w },
-                           &l, address),
-        FL_ERR_INVAL);
+        w.net->ops->listen(
+            w.net, &(fl_listen_args){ SERVER, w.loops[0], NULL, on_accept, &w },
+            &l, address),
+        FL_ERR_IO);
+    assert_non_null(strstr(fl_last_error(), SERVER));
+    assert_int_equal(w.net->ops->listen(w.net,
+                                        &(fl_listen_args){ "", w.loops[0], NULL,
+                                                           on_accept, &w },
+                                        &l, address),
+                     FL_ERR_INVAL);
     assert_null(l);
     stop_listening(&w);
     assert_ok(w.net->ops->listen(
-        w.net, &(fl_listen_args){ SERVER, w.loops, 1, on_accept, &w },
+        w.net, &(fl_listen_args){ SERVER, w.loops[0], NULL, on_accept, &w },
         &w.listener, address));
     finish(&w);
 }
@@ -662,7 +662,8 @@ static void a_port_of_0_is_replaced(void **state)
     (void)state;
     start(&w, &(fl_sim_faults){ .seed = 1 });
     assert_ok(w.net->ops->listen(
-        w.net, &(fl_listen_args){ "server0:0", w.loops, 1, on_accept, &w }, &l,
+        w.net,
+        &(fl_listen_args){ "server0:0", w.loops[0], NULL, on_accept, &w }, &l,
         address));
     assert_string_not_equal(address, "server0:0");
     dial_to(&w, address, 1000);

@@ -112,8 +112,10 @@ void fl_rpc_server_end_shaking(fl_rpc_server *h, fl_server_conn *p,
 {
     fl_lock(&h->mu);
     remove_shaking(h, p);
-    if (end == FL_CONN_ENDS)
+    if (end == FL_CONN_ENDS) {
         h->n_conns--;
+        p->conns->n--;
+    }
     fl_unlock(&h->mu);
 }
 
@@ -263,7 +265,8 @@ static void close_stream(void *arg)
 
 /* Counts a newcomer in, if there is room or somebody gives way, whom *way is
    then a reference to. */
-static bool has_room(fl_rpc_server *h, fl_server_conn **way)
+static bool has_room(fl_rpc_server *h, fl_loop_conns *conns,
+                     fl_server_conn **way)
 {
     bool is_welcome = true;
 
@@ -278,8 +281,29 @@ static bool has_room(fl_rpc_server *h, fl_server_conn **way)
         }
     }
     h->n_conns += is_welcome;
+    conns->n += is_welcome;
     fl_unlock(&h->mu);
     return is_welcome;
+}
+
+/* The loop with the fewest: members connect several times before they are up, so
+   that taking turns could give all who stay to one loop. */
+static fl_loop *choose_home(void *arg)
+{
+    fl_rpc_server *h = arg;
+    int best;
+
+    fl_lock(&h->mu);
+    best = h->turn;
+    for (int i = 1; i < h->n_loops; i++) {
+        int at = (h->turn + i) % h->n_loops;
+
+        if (h->by_loop[at].n < h->by_loop[best].n)
+            best = at;
+    }
+    h->turn = (best + 1) % h->n_loops;
+    fl_unlock(&h->mu);
+    return h->by_loop[best].loop;
 }
 
 static void on_accept(void *arg, fl_stream *s)
@@ -288,7 +312,7 @@ static void on_accept(void *arg, fl_stream *s)
     fl_loop_conns *conns = conns_of(h, s->loop);
     fl_server_conn *p, *way = NULL;
 
-    if (!has_room(h, &way)) {
+    if (!has_room(h, conns, &way)) {
         fl_rpc_server_log_refused(h, s->peer, "there are too many connections");
         if (fl_loop_is_mine(s->loop))
             s->ops->close(s);
@@ -354,7 +378,8 @@ fl_status fl_rpc_server_new(fl_rpc_server **out, fl_net *net,
     fl_rpc_server_set_marks(h, o->marks, o->n_marks);
     h->o.marks = NULL;
     st = net->ops->listen(
-        net, &(fl_listen_args){ o->listen, o->loops, o->n_loops, on_accept, h },
+        net,
+        &(fl_listen_args){ o->listen, o->loops[0], choose_home, on_accept, h },
         &h->listener, address);
     if (st) {
         release(h);

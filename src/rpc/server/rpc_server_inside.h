@@ -29,12 +29,13 @@ struct fl_rank_slot {
     uint64_t left;        /* when, by a count */
 };
 
-/* The connections of one loop; loop only. */
+/* The connections of one loop; loop only, but for their number. */
 struct fl_loop_conns {
     fl_rpc_server *host;
     fl_loop *loop;
     fl_server_conn *first; /* those that are gone stay until the next look */
     uint64_t timer, due_ms;
+    int n; /* guarded by the host's mu */
 };
 
 struct fl_rpc_server {
@@ -49,8 +50,9 @@ struct fl_rpc_server {
     _Atomic uint64_t step; /* the highest that a client was at */
 
     fl_mutex mu;
-    atomic_bool is_closed;                  /* written under mu */
-    int n_conns;                            /* guarded by mu */
+    atomic_bool is_closed; /* written under mu */
+    int n_conns;           /* guarded by mu */
+    int turn;              /* loop that is next among equals; guarded by mu */
     fl_server_conn *shaking, *shaking_last; /* guarded by mu */
     FL_VEC(fl_rank_slot *) members;         /* guarded by mu */
     uint64_t n_left;                        /* guarded by mu */

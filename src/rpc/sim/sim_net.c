@@ -92,9 +92,7 @@ static fl_status net_listen(fl_net *n, const fl_listen_args *a,
     fl_sim_place *place;
     fl_sim_listener *l;
 
-    FL_ASSERT(a->n_loops >= 1);
-    for (int i = 0; i < a->n_loops; i++)
-        FL_ASSERT(a->loops[i] == &s->loop);
+    FL_ASSERT(a->loop == &s->loop);
     FL_TRY(check_name(a->address));
     FL_TRY(choose_port(s, a->address, name));
     place = fl_sim_place_get(s, name);

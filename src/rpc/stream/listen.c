@@ -1,12 +1,12 @@
 /* listen.c - accepting by sockets.
  *
  * A listener has one or two doors: a TCP socket and the local socket beside
- * it, or a UNIX socket at a path. Its doors are watched by the first of its
- * loops, and everything here runs there; a call from elsewhere is carried
- * there and waited for.
+ * it, or a UNIX socket at a path. Its doors are watched by its loop, and
+ * everything here runs there; a call from elsewhere is carried there and waited
+ * for.
  *
  * With TLS an accepted stream first shakes hands in its own loop, as a guest,
- * and then comes back to the first one. A guest cannot be called off. When the
+ * and then comes back to the listener's. A guest cannot be called off. When the
  * listener ends, guests are left to themselves and close their streams where
  * they are: `host` is what both loops look at, under the guest's mu.
  */
@@ -47,8 +47,8 @@ typedef struct guest guest;
 
 struct fl_listener {
     fl_socket_plan plan;
-    fl_loop **loops; /* the first one accepts */
-    int n_loops, turn;
+    fl_loop *loop; /* that accepts */
+    fl_home_fn home;
     fl_accept_fn fn;
     void *arg;
     char text[FL_ADDRESS_MAX]; /* what peers dial */
@@ -64,7 +64,7 @@ struct fl_listener {
 
 struct guest {
     guest *next, **link; /* the host's list */
-    fl_loop *home;       /* the host's first loop */
+    fl_loop *home;       /* the host's loop */
     fl_tls *tls;
     fl_stream *s;
     char *refused; /* why the handshake failed; NULL: it did not */
@@ -94,7 +94,7 @@ static fl_status run_in_loop(fl_listener *l, fl_status (*fn)(fl_listener *l))
 {
     errand e = { .fn = fn, .l = l };
 
-    fl_loop_call(l->loops[0], do_errand, &e);
+    fl_loop_call(l->loop, do_errand, &e);
     return fl_err_restore(&e.err);
 }
 
@@ -130,7 +130,7 @@ static void log_refused(fl_listener *l, const char *why)
             l->n_refused == REFUSED_MAX ? " (later ones are not told of)" : "");
 }
 
-/* In the first loop: hands it out, unless the listener has ended. */
+/* In the host's loop: hands it out, unless the listener has ended. */
 static void guest_back(void *arg)
 {
     guest *g = arg;
@@ -183,7 +183,7 @@ static void guest_new(fl_listener *l, fl_stream *s)
 {
     guest *g = fl_alloc(sizeof(*g));
 
-    g->home = l->loops[0];
+    g->home = l->loop;
     g->tls = l->plan.o.tls;
     g->s = s;
     g->host = l;
@@ -238,7 +238,6 @@ static bool check_user(fl_listener *l, int fd, char text[FL_ADDRESS_MAX])
 static void welcome(door *d, int fd, const fl_place *from)
 {
     fl_listener *l = d->host;
-    fl_loop *loop = l->loops[l->turn];
     char text[FL_ADDRESS_MAX];
     fl_stream *s;
 
@@ -246,10 +245,10 @@ static void welcome(door *d, int fd, const fl_place *from)
         close(fd);
         return;
     }
-    l->turn = (l->turn + 1) % l->n_loops;
     if (!d->is_unix)
         fl_place_text(from, text);
-    s = fl_stream_of_fd(loop, fd, text, d->is_unix);
+    s = fl_stream_of_fd(l->home ? l->home(l->arg) : l->loop, fd, text,
+                        d->is_unix);
     if (l->plan.o.tls && !d->is_unix)
         guest_new(l, s);
     else
@@ -276,7 +275,7 @@ static void pause_door(door *d, int err)
                 l->text, strerror(err));
     l->said_shortage = true;
     fl_watch_set(d->watch, 0);
-    d->timer = fl_loop_timer(l->loops[0], SHORT_PAUSE_MS, end_pause, d);
+    d->timer = fl_loop_timer(l->loop, SHORT_PAUSE_MS, end_pause, d);
 }
 
 /* Takes one connection; false when there is none, or no room for it. */
@@ -477,8 +476,8 @@ static void remove_file(const fl_listener *l)
 static fl_status watch_doors(fl_listener *l)
 {
     for (int i = 0; i < l->n_doors; i++)
-        FL_TRY(fl_loop_watch(l->loops[0], l->doors[i].fd, FL_IO_READ,
-                             door_ready, &l->doors[i], &l->doors[i].watch));
+        FL_TRY(fl_loop_watch(l->loop, l->doors[i].fd, FL_IO_READ, door_ready,
+                             &l->doors[i], &l->doors[i].watch));
     return FL_OK;
 }
 
@@ -489,13 +488,12 @@ static fl_status end(fl_listener *l)
     for (int i = 0; i < l->n_doors; i++) {
         door *d = &l->doors[i];
 
-        fl_loop_cancel(l->loops[0], d->timer);
+        fl_loop_cancel(l->loop, d->timer);
         if (d->watch)
             fl_watch_end(d->watch);
         close(d->fd);
     }
     leave_guests(l);
-    fl_free(l->loops);
     l->is_over = true;
     if (!l->is_accepting)
         fl_free(l);
@@ -512,18 +510,15 @@ fl_status fl_socket_listen(fl_net *base, const fl_listen_args *a,
                            fl_listener **out, char address_out[FL_ADDRESS_MAX])
 {
     fl_socket_net *n = (fl_socket_net *)base;
-    size_t bytes = (size_t)a->n_loops * sizeof(*a->loops);
     fl_address where;
     fl_listener *l;
     fl_status st;
 
-    FL_ASSERT(a->n_loops > 0);
     FL_TRY(fl_address_parse(&where, a->address));
     l = fl_alloc(sizeof(*l));
     l->plan = n->plan;
-    l->n_loops = a->n_loops;
-    l->loops = fl_alloc(bytes);
-    memcpy(l->loops, a->loops, bytes);
+    l->loop = a->loop;
+    l->home = a->home;
     l->fn = a->fn;
     l->arg = a->arg;
     fl_address_text(&where, l->text);

@@ -57,6 +57,7 @@ fl_status fl_address_check(const char *text);
 /* How a process listens and connects: by sockets or in a simulation. */
 typedef struct fl_net fl_net;
 typedef void (*fl_accept_fn)(void *arg, fl_stream *s);
+typedef fl_loop *(*fl_home_fn)(void *arg);
 /* s NULL: it failed, and the last error says why: FL_ERR_CLOSED when nobody
    listens there. */
 typedef void (*fl_dial_fn)(void *arg, fl_stream *s);
@@ -65,10 +66,10 @@ typedef struct fl_listener fl_listener;
 /* Borrowed for the call. */
 typedef struct fl_listen_args {
     const char *address;
-    fl_loop **loops;
-    int n_loops;
+    fl_loop *loop;   /* that accepts */
+    fl_home_fn home; /* says whose the next stream is; NULL: that loop's */
     fl_accept_fn fn;
-    void *arg;
+    void *arg; /* of both */
 } fl_listen_args;
 
 typedef struct fl_dial_args {
@@ -80,9 +81,8 @@ typedef struct fl_dial_args {
 } fl_dial_args;
 
 typedef struct fl_net_ops {
-    /* Streams are given to fn in the loop that accepts; their loop is `to`,
-       chosen round robin among n_loops. *address is what peers dial (a port of
-       0 was replaced). */
+    /* Both functions are called in the loop that accepts. *address is what peers
+       dial (a port of 0 was replaced). */
     fl_status (*listen)(fl_net *n, const fl_listen_args *a, fl_listener **out,
                         char address_out[FL_ADDRESS_MAX]);
     void (*unlisten)(fl_listener *l);
