@@ -8,7 +8,7 @@
 
 typedef struct push_args {
     const fl_rows *rows;
-    fl_hyper hyper;
+    const fl_hyper *hyper;
 } push_args;
 
 static fl_status find_or_admit(fl_group *g, int k, const push_args *a)
@@ -79,15 +79,14 @@ static fl_status apply_pushed(fl_group *g, void *arg)
         if (acc->layout.known && !fl_row_is_marked(row))
             FL_TRY(fl_known_list(g, k, row));
         if (g->t->accessor->push(acc, row, fl_ref_is_short(g->ref[k]), &item,
-                                 &a->hyper) &&
+                                 a->hyper) &&
             fl_ref_is_short(g->ref[k]))
             fl_group_grow(g, k);
     }
     return FL_OK;
 }
 
-/* The settings of this step; the rule's scalars go one step on. */
-static void take_hyper(fl_table *t, double lr, fl_hyper *out)
+void fl_table_begin_push(fl_table *t, double lr, fl_hyper *out)
 {
     fl_lock(&t->mu);
     t->hyper.lr = lr * t->config.lr_scale;
@@ -99,14 +98,28 @@ static void take_hyper(fl_table *t, double lr, fl_hyper *out)
     fl_unlock(&t->mu);
 }
 
-static fl_status push_merged(fl_table *t, const fl_rows *rows)
+fl_status fl_table_push_part(fl_table *t, const fl_rows *rows,
+                             const fl_hyper *step)
 {
     static const fl_sweeps push = { find_pushed, apply_pushed };
-    push_args p = { .rows = rows };
+    push_args p = { rows, step };
+
+    return fl_batch_sweep(t, rows->keys, rows->n, &push, &p);
+}
+
+/* By the top bits of the hash, as partitions are. */
+uint32_t fl_table_part_of(uint64_t key, uint32_t n)
+{
+    return (uint32_t)((unsigned __int128)fl_index_hash(key) * n >> 64);
+}
+
+static fl_status push_merged(fl_table *t, const fl_rows *rows)
+{
+    fl_hyper step;
 
     FL_TRY(fl_batch_check(t, rows->keys, rows->n));
-    take_hyper(t, rows->lr, &p.hyper);
-    return fl_batch_sweep(t, rows->keys, rows->n, &push, &p);
+    fl_table_begin_push(t, rows->lr, &step);
+    return fl_table_push_part(t, rows, &step);
 }
 
 static fl_status push_unmerged(fl_table *t, const fl_rows *rows)

@@ -80,6 +80,19 @@ fl_status fl_table_create(fl_table **out, const fl_table_config *config);
 void fl_table_count(fl_table *t, fl_table_stats *out);
 void fl_table_destroy(fl_table *t);
 
+/* A push in parts, which several threads may make at once: it begins with the
+   settings of its step, whereby the rule's scalars go one step on, also when no
+   part follows. A part is merged, its keys are below the height and in no other
+   part. */
+void fl_table_begin_push(fl_table *t, double lr, fl_hyper *step);
+FL_MUST_CHECK
+fl_status fl_table_push_part(fl_table *t, const fl_rows *rows,
+                             const fl_hyper *step);
+
+/* The part of n, a power of two, that a key is in: parts that lie far apart do
+   not wait for one another. */
+uint32_t fl_table_part_of(uint64_t key, uint32_t n);
+
 /* Pulls without making rows, and says which keys have none: missing[i] is 1
    then. Keys may repeat. */
 FL_MUST_CHECK

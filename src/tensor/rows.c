@@ -46,3 +46,61 @@ fl_rows fl_rows_copy(const fl_rows *r, void *memory)
     to.counts = put(&at, r->counts, r->n * sizeof(*r->counts));
     return to;
 }
+
+/* --- parts ---------------------------------------------------------------- */
+
+static const void *take(char **at, const void *from, size_t bytes)
+{
+    void *to = *at;
+
+    if (!from)
+        return NULL;
+    *at += bytes;
+    return to;
+}
+
+/* Room for rows of r, so many; they are counted when they come. */
+static fl_rows part_at(const fl_rows *r, size_t n, char **at)
+{
+    fl_rows to = *r;
+
+    to.n = 0;
+    to.keys = take(at, r->keys, n * sizeof(*r->keys));
+    to.values = take(at, r->values, n * r->dim * sizeof(*r->values));
+    to.shows = take(at, r->shows, n * sizeof(*r->shows));
+    to.clicks = take(at, r->clicks, n * sizeof(*r->clicks));
+    to.counts = take(at, r->counts, n * sizeof(*r->counts));
+    *at += -(uintptr_t)*at & 7;
+    return to;
+}
+
+static void put_row(fl_rows *to, const fl_rows *from, size_t i)
+{
+    size_t n = to->n++, dim = from->dim;
+
+    ((uint64_t *)(uintptr_t)to->keys)[n] = from->keys[i];
+    if (from->values)
+        memcpy((float *)(uintptr_t)to->values + n * dim, from->values + i * dim,
+               dim * sizeof(float));
+    if (from->shows)
+        ((float *)(uintptr_t)to->shows)[n] = from->shows[i];
+    if (from->clicks)
+        ((float *)(uintptr_t)to->clicks)[n] = from->clicks[i];
+    if (from->counts)
+        ((uint32_t *)(uintptr_t)to->counts)[n] = from->counts[i];
+}
+
+void fl_rows_deal(const fl_rows *r, const uint8_t *part, size_t n, void *memory,
+                  fl_rows *parts)
+{
+    char *at = memory;
+
+    for (size_t p = 0; p < n; p++)
+        parts[p].n = 0;
+    for (size_t i = 0; i < r->n; i++)
+        parts[part[i]].n++;
+    for (size_t p = 0; p < n; p++)
+        parts[p] = part_at(r, parts[p].n, &at);
+    for (size_t i = 0; i < r->n; i++)
+        put_row(&parts[part[i]], r, i);
+}

@@ -58,6 +58,38 @@ static void sizes_are_multiples_of_eight_and_nothing_has_none(void **state)
     assert_int_equal(fl_rows_copy(&r, NULL).n, 0);
 }
 
+static void parts_have_their_rows_in_order_and_together_all(void **state)
+{
+    uint64_t keys[] = { 7, 8, UINT64_MAX, 9, 7 };
+    float values[] = { 1, 2, 3, 4, 5 }, shows[] = { 1, 0, 2, 0, 3 };
+    uint32_t counts[] = { 5, 4, 3, 2, 1 };
+    const uint8_t part[] = { 2, 0, 2, 0, 2 };
+    fl_rows r = { .keys = keys,
+                  .values = values,
+                  .shows = shows,
+                  .counts = counts,
+                  .n = 5,
+                  .lr = 0.5,
+                  .dim = 1 };
+    uint64_t memory[16];
+    fl_rows to[3];
+    size_t bytes;
+
+    (void)state;
+    assert_int_equal(fl_rows_bytes(&r, &bytes), FL_OK);
+    assert_true(bytes + sizeof(to) / sizeof(*to) * 8 <= sizeof(memory));
+    fl_rows_deal(&r, part, 3, memory, to);
+    assert_true(to[0].n == 2 && to[1].n == 0 && to[2].n == 3);
+    assert_true(to[0].keys[0] == 8 && to[0].keys[1] == 9);
+    assert_true(to[0].values[0] == 2 && to[0].counts[1] == 2);
+    assert_true(to[2].keys[0] == 7 && to[2].keys[1] == UINT64_MAX);
+    assert_true(to[2].keys[2] == 7 && to[2].values[2] == 5);
+    assert_true(to[2].shows[1] == 2 && to[2].lr == 0.5);
+    assert_null(to[2].clicks);
+    assert_true((const char *)(to[2].counts + 3) <=
+                (const char *)memory + bytes + 3 * 8);
+}
+
 static void what_no_memory_can_hold_is_refused(void **state)
 {
     fl_rows r = { .n = SIZE_MAX / 8, .dim = 1 };
@@ -72,6 +104,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_copy_has_what_the_batch_has_and_nothing_else),
         cmocka_unit_test(sizes_are_multiples_of_eight_and_nothing_has_none),
+        cmocka_unit_test(parts_have_their_rows_in_order_and_together_all),
         cmocka_unit_test(what_no_memory_can_hold_is_refused),
     };
 

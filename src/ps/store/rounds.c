@@ -1,13 +1,11 @@
-/* rounds.c - what was sent for a round, kept by rank, and the sum of it.
+/* rounds.c - what was sent for a round, kept by rank until it is applied.
  *
  *     share    of a rank: its loads of one round
- *     load     what one request brought, copied into memory of ours
- *     piece    an item of a load with the weight of its member
+ *     load     what one request brought, copied into memory of ours; rows are
+ *              dealt into the parts that threads take (round_work.h)
  *
- * The pieces of all members, in the order of ranks, are sorted by what they are
- * for; then each table and each block has its pieces side by side and in the
- * order in which they are added up. Memory of loads and sums is used again in
- * the next round, so that steady training allocates nothing here.
+ * Memory of loads is used again in the next round, so that steady training
+ * allocates nothing here.
  *
  * A round that fails before anything was changed can be asked for again. One
  * that fails in its midst cannot be repeated and has no end: from then on all
@@ -16,15 +14,12 @@
 #include "ps/store/rounds.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "kernel/merge.h"
-#include "kernel/vec.h"
+#include "ps/store/round_work.h"
 
 typedef struct load {
     fl_buf memory;
-    FL_VEC(fl_rows_item) rows;
+    FL_VEC(fl_round_rows) rows;
     FL_VEC(fl_block_item) blocks;
 } load;
 
@@ -35,29 +30,18 @@ typedef struct share {
     size_t n_loads; /* that are used; the others keep memory */
 } share;
 
-typedef struct piece {
-    uint32_t number; /* of its table or block */
-    float weight;
-    size_t order;
-    const fl_rows *rows;
-    const fl_block_item *block;
-} piece;
-
-typedef FL_VEC(piece) pieces;
-
 struct fl_rounds {
     fl_mutex mu; /* guards everything below */
     bool has_begun;
-    uint64_t next;   /* round to be applied, once it has begun */
-    bool is_touched; /* by the round that is being applied */
-    fl_err broken;   /* a round failed in its midst */
+    uint64_t next; /* round to be applied, once it has begun */
+    fl_err broken; /* a round failed in its midst */
     FL_VEC(share) shares;
 
-    /* Of the round that is being applied. */
-    pieces rows, blocks;
-    FL_VEC(fl_rows) batches; /* of one table */
-    fl_merger merger;
-    fl_buf sum; /* of one block */
+    /* Of the round that is being applied: until it is over nobody else changes
+       anything here. */
+    bool is_applying;
+    fl_cond over;
+    fl_round_work *work;
 };
 
 /* --- memory --------------------------------------------------------------- */
@@ -76,6 +60,8 @@ fl_rounds *fl_rounds_new(void)
     fl_rounds *r = fl_alloc(sizeof(*r));
 
     fl_mutex_init(&r->mu);
+    fl_cond_init(&r->over);
+    r->work = fl_round_work_new(&r->mu);
     return r;
 }
 
@@ -99,13 +85,17 @@ void fl_rounds_free(fl_rounds *r)
     for (size_t i = 0; i < r->shares.len; i++)
         share_release(&r->shares.data[i]);
     fl_vec_release(&r->shares);
-    fl_vec_release(&r->rows);
-    fl_vec_release(&r->blocks);
-    fl_vec_release(&r->batches);
-    fl_merger_release(&r->merger);
-    fl_buf_release(&r->sum);
+    fl_round_work_free(r->work);
+    fl_cond_release(&r->over);
     fl_mutex_release(&r->mu);
     fl_free(r);
+}
+
+/* Under the lock. */
+static void wait_until_over(fl_rounds *r)
+{
+    while (r->is_applying)
+        fl_cond_wait(&r->over, &r->mu);
 }
 
 /* --- keeping, under the lock ---------------------------------------------- */
@@ -183,6 +173,14 @@ static fl_status open_load(share *s, size_t bytes, load **out)
     return FL_OK;
 }
 
+/* Of a copy that is dealt into parts, with the part of each row before it. */
+static fl_status dealt_bytes(const fl_rows *r, size_t *bytes)
+{
+    FL_TRY(fl_rows_bytes(r, bytes));
+    *bytes += (r->n + 7) / 8 * 8 + FL_ROUND_PARTS * sizeof(uint64_t);
+    return FL_OK;
+}
+
 static fl_status count_bytes(const fl_rows_item *items, uint32_t n,
                              size_t *bytes)
 {
@@ -190,28 +188,39 @@ static fl_status count_bytes(const fl_rows_item *items, uint32_t n,
     for (uint32_t i = 0; i < n; i++) {
         size_t more;
 
-        FL_TRY(fl_rows_bytes(&items[i].rows, &more));
+        FL_TRY(dealt_bytes(&items[i].rows, &more));
         *bytes += more;
     }
     return FL_OK;
+}
+
+static void deal(const fl_rows_item *it, uint8_t *memory, fl_round_rows *out)
+{
+    fl_rows rows = it->rows;
+
+    rows.merged = false; /* whatever the sender says */
+    for (size_t i = 0; i < rows.n; i++)
+        memory[i] = (uint8_t)fl_table_part_of(rows.keys[i], FL_ROUND_PARTS);
+    out->table = it->table;
+    fl_rows_deal(&rows, memory, FL_ROUND_PARTS, memory + (rows.n + 7) / 8 * 8,
+                 out->parts);
 }
 
 static fl_status keep_rows(share *s, const fl_rows_item *items, uint32_t n)
 {
     size_t bytes, more;
     load *l;
-    char *at;
+    uint8_t *at;
 
     FL_TRY(count_bytes(items, n, &bytes));
     FL_TRY(open_load(s, bytes, &l));
     at = l->memory.data;
     for (uint32_t i = 0; i < n; i++) {
-        fl_rows_item kept = items[i];
+        fl_round_rows kept;
 
-        FL_TRY(fl_rows_bytes(&kept.rows, &more));
-        kept.rows = fl_rows_copy(&kept.rows, at);
-        kept.rows.merged = false; /* whatever the sender says */
+        deal(&items[i], at, &kept);
         fl_vec_push(&l->rows, kept);
+        FL_TRY(dealt_bytes(&items[i].rows, &more));
         at += more;
     }
     s->n_loads++;
@@ -247,6 +256,7 @@ fl_status fl_rounds_keep_rows(const fl_store_ctx *c, uint64_t round)
     fl_status st;
 
     fl_lock(&r->mu);
+    wait_until_over(r);
     st = open_share(c, round, &s);
     if (!st)
         st = keep_rows(s, c->rows, c->n_rows);
@@ -261,6 +271,7 @@ fl_status fl_rounds_keep_blocks(const fl_store_ctx *c, uint64_t round)
     fl_status st;
 
     fl_lock(&r->mu);
+    wait_until_over(r);
     st = open_share(c, round, &s);
     if (!st)
         st = keep_blocks(s, c->blocks, c->n_blocks);
@@ -268,126 +279,25 @@ fl_status fl_rounds_keep_blocks(const fl_store_ctx *c, uint64_t round)
     return st;
 }
 
-/* --- gathering the pieces ------------------------------------------------- */
+/* --- applying ------------------------------------------------------------- */
 
 static void add_load(fl_rounds *r, const load *l, float weight)
 {
-    for (size_t i = 0; i < l->rows.len; i++) {
-        const fl_rows_item *k = &l->rows.data[i];
+    for (size_t i = 0; i < l->rows.len; i++)
+        fl_round_work_add_rows(r->work, &l->rows.data[i], weight);
+    for (size_t i = 0; i < l->blocks.len; i++)
+        fl_round_work_add_block(r->work, &l->blocks.data[i], weight);
+}
 
-        fl_vec_push(&r->rows, ((piece){ .number = k->table,
-                                        .weight = weight,
-                                        .order = r->rows.len,
-                                        .rows = &k->rows }));
+static void gather(fl_rounds *r, const fl_apply_request *a)
+{
+    fl_round_work_clear(r->work, a->round);
+    for (size_t i = 0; i < a->n_members; i++) {
+        const share *s = find_share(r, a->members[i].rank);
+
+        for (size_t k = 0; s && s->round == a->round && k < s->n_loads; k++)
+            add_load(r, &s->loads.data[k], (float)a->members[i].weight);
     }
-    for (size_t i = 0; i < l->blocks.len; i++) {
-        const fl_block_item *it = &l->blocks.data[i];
-
-        fl_vec_push(&r->blocks, ((piece){ .number = it->block,
-                                          .weight = weight,
-                                          .order = r->blocks.len,
-                                          .block = it }));
-    }
-}
-
-static int compare(const void *a, const void *b)
-{
-    const piece *x = a, *y = b;
-
-    if (x->number != y->number)
-        return x->number < y->number ? -1 : 1;
-    return x->order < y->order ? -1 : x->order > y->order;
-}
-
-static void sort(pieces *p)
-{
-    if (p->len)
-        qsort(p->data, p->len, sizeof(*p->data), compare);
-}
-
-static void gather(fl_rounds *r, uint64_t round, const fl_round_member *members,
-                   size_t n_members)
-{
-    r->rows.len = r->blocks.len = 0;
-    for (size_t i = 0; i < n_members; i++) {
-        const share *s = find_share(r, members[i].rank);
-
-        for (size_t k = 0; s && s->round == round && k < s->n_loads; k++)
-            add_load(r, &s->loads.data[k], (float)members[i].weight);
-    }
-    sort(&r->rows);
-    sort(&r->blocks);
-}
-
-/* How many pieces from this one on are for the same. */
-static size_t count_like(const pieces *p, size_t from)
-{
-    size_t to = from;
-
-    while (to < p->len && p->data[to].number == p->data[from].number)
-        to++;
-    return to - from;
-}
-
-/* --- tables --------------------------------------------------------------- */
-
-static fl_status apply_table(fl_rounds *r, fl_table *t, const piece *p,
-                             size_t n_pieces)
-{
-    fl_rows merged;
-
-    r->batches.len = 0;
-    for (size_t i = 0; i < n_pieces; i++) {
-        fl_rows rows = *p[i].rows;
-
-        rows.scale = p[i].weight;
-        fl_vec_push(&r->batches, rows);
-    }
-    FL_TRY(fl_merge_rows(&r->merger, r->batches.data, n_pieces, &merged));
-    r->is_touched = true;
-    return fl_table_push(t, &merged);
-}
-
-/* --- blocks --------------------------------------------------------------- */
-
-static fl_status apply_block(fl_rounds *r, fl_dense *d, const piece *p,
-                             size_t n_pieces)
-{
-    size_t n = (size_t)fl_dense_len(d);
-    float *grad;
-
-    FL_TRY(reserve(&r->sum, n * sizeof(float), r->next));
-    grad = r->sum.data;
-    memset(grad, 0, n * sizeof(float));
-    for (size_t i = 0; i < n_pieces; i++)
-        fl_vec_f32()->axpy(grad, p[i].weight, p[i].block->values, n);
-    r->is_touched = true;
-    return fl_dense_push(d, FL_CODEC_F32, grad, r->next);
-}
-
-/* --- the round ------------------------------------------------------------ */
-
-static fl_status apply_pieces(fl_rounds *r, const fl_store_ctx *c)
-{
-    size_t n;
-
-    for (size_t i = 0; i < r->rows.len; i += n) {
-        const piece *p = &r->rows.data[i];
-        fl_store_table *t = &c->schema->tables.data[p->number];
-
-        n = count_like(&r->rows, i);
-        (void)fl_store_commit(c->call, &t->log);
-        FL_TRY(apply_table(r, t->table, p, n));
-    }
-    for (size_t i = 0; i < r->blocks.len; i += n) {
-        const piece *p = &r->blocks.data[i];
-        fl_store_block *b = &c->schema->blocks.data[p->number];
-
-        n = count_like(&r->blocks, i);
-        (void)fl_store_commit(c->call, &b->log);
-        FL_TRY(apply_block(r, b->dense, p, n));
-    }
-    return FL_OK;
 }
 
 static bool is_member(const fl_round_member *members, size_t n, uint32_t rank)
@@ -414,21 +324,34 @@ static void drop_applied(fl_rounds *r, const fl_round_member *members,
     }
 }
 
+static fl_status do_work(fl_rounds *r, bool *is_touched)
+{
+    fl_status st;
+
+    r->is_applying = true;
+    fl_round_work_do(r->work);
+    st = fl_round_work_end(r->work, is_touched);
+    r->is_applying = false;
+    fl_cond_wake_all(&r->over);
+    return st;
+}
+
 static fl_status apply_next(fl_rounds *r, const fl_store_ctx *c,
                             const fl_apply_request *a)
 {
+    bool is_touched;
     fl_status st;
 
     (void)fl_store_commit(c->call, &c->store->kept);
     r->next = a->round;
-    r->is_touched = false;
-    gather(r, a->round, a->members, a->n_members);
-    st = apply_pieces(r, c);
+    gather(r, a);
+    fl_round_work_begin(r->work, c);
+    st = do_work(r, &is_touched);
     if (!st) {
         r->has_begun = true;
         r->next = a->round + 1;
         drop_applied(r, a->members, a->n_members);
-    } else if (r->is_touched) {
+    } else if (is_touched) {
         st = fl_err_ctx(st,
                         "round %" PRIu64 " was applied in part only, start "
                         "the job again",
@@ -453,12 +376,17 @@ static fl_status apply(fl_rounds *r, const fl_store_ctx *c,
     return apply_next(r, c, a);
 }
 
+/* All members ask for it at about the same time: who comes while it is being
+   applied lends a hand. */
 fl_status fl_rounds_apply(const fl_store_ctx *c, const fl_apply_request *a)
 {
     fl_rounds *r = c->store->rounds;
     fl_status st;
 
     fl_lock(&r->mu);
+    if (r->is_applying)
+        fl_round_work_do(r->work);
+    wait_until_over(r);
     st = apply(r, c, a);
     fl_unlock(&r->mu);
     return st;

@@ -14,7 +14,8 @@
  * of ranks that are no members, and of earlier rounds, is dropped. Of two
  * incarnations of a rank the newer counts.
  *
- * Any thread; one lock for all of it.
+ * Any thread; one lock for all of it, but not while sums are made and applied:
+ * all members who ask for the round to be applied work on it together.
  */
 #ifndef FL_PS_STORE_ROUNDS_H
 #define FL_PS_STORE_ROUNDS_H
