@@ -9,26 +9,7 @@
 typedef struct sync_mode {
     fl_lockstep *core;
     fl_round *round;
-    fl_weighing weighing;
 } sync_mode;
-
-/* By their samples. */
-static fl_status weigh(void *mode, const fl_came_list *came,
-                       fl_round_members *out)
-{
-    const sync_mode *m = mode;
-    double all = 0;
-
-    for (size_t i = 0; i < came->len; i++)
-        all += (double)came->data[i].share;
-    for (size_t i = 0; i < came->len; i++) {
-        const fl_came *who = &came->data[i];
-        double w = fl_weight(m->weighing, (double)who->share, all, came->len);
-
-        fl_vec_push(out, ((fl_round_member){ who->rank, w }));
-    }
-    return FL_OK;
-}
 
 static void sync_exchange(void *mode, const fl_merged *g)
 {
@@ -59,13 +40,14 @@ static fl_comm *sync_open(fl_cluster *cluster)
                                          .exchange = sync_exchange,
                                          .step = sync_step,
                                          .free = sync_free };
-    static const fl_round_ops round_ops = { .weigh = weigh };
+    fl_round_ops round_ops = {
+        .weighing = fl_weighing_of(fl_cluster_conf(cluster)),
+    };
     sync_mode *m = fl_alloc(sizeof(*m));
     fl_comm *port;
 
-    m->weighing = fl_weighing_of(fl_cluster_conf(cluster));
     m->round = fl_round_new(cluster, &round_ops, m);
-    m->core = fl_lockstep_new(cluster, &ops, m, m->weighing);
+    m->core = fl_lockstep_new(cluster, &ops, m, round_ops.weighing);
     port = fl_lockstep_port(m->core);
     port->can_prefetch = fl_cluster_conf(cluster)->prefetch;
     return port;

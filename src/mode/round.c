@@ -8,7 +8,7 @@
 
 struct fl_round {
     fl_cluster *cluster;
-    const fl_round_ops *ops;
+    fl_round_ops ops;
     void *mode;
     fl_latch latch;
 
@@ -51,18 +51,26 @@ static void on_applied(void *arg, fl_status st)
     end_round(arg, st);
 }
 
-/* Rows of the next batches are asked for in the same breath. */
-static void apply(fl_round *r)
+static fl_client_round request_of(const fl_round *r)
 {
-    fl_lockstep *core = r->core;
-    const fl_cluster_blocks *p = fl_lockstep_params(core);
-    fl_client_round round = { .number = r->number,
+    const fl_cluster_blocks *p = fl_lockstep_params(r->core);
+
+    return (fl_client_round){ .number = r->number,
                               .members = r->members.data,
                               .n_members = r->members.len,
+                              .share = r->said,
+                              .weighing = r->ops.weighing,
                               .blocks = p->blocks.data,
                               .out = p->data.data,
                               .n_blocks = p->blocks.len,
                               .codec = fl_cluster_pull_codec(r->cluster) };
+}
+
+/* Rows of the next batches are asked for in the same breath. */
+static void apply(fl_round *r)
+{
+    fl_lockstep *core = r->core;
+    fl_client_round round = request_of(r);
     fl_pull_list pulls = fl_lockstep_take_pulls(core);
     fl_status st = fl_client_apply(fl_cluster_client(r->cluster), &round,
                                    (fl_ending){ on_applied, r });
@@ -97,6 +105,16 @@ static fl_status check_came(const fl_round *r)
     return FL_OK;
 }
 
+static fl_status weigh(fl_round *r)
+{
+    if (r->ops.weigh)
+        return r->ops.weigh(r->mode, &r->came, &r->members);
+    for (size_t i = 0; i < r->came.len; i++)
+        fl_vec_push(&r->members, (fl_round_member){ 0 });
+    fl_came_weigh(r->came.data, r->came.len, r->ops.weighing, r->members.data);
+    return FL_OK;
+}
+
 static void on_barrier(void *arg, fl_status st)
 {
     fl_round *r = arg;
@@ -105,7 +123,7 @@ static void on_barrier(void *arg, fl_status st)
         st = check_came(r);
     r->members.len = 0;
     if (!st)
-        st = r->ops->weigh(r->mode, &r->came, &r->members);
+        st = weigh(r);
     if (st || !has_state(r))
         end_round(r, st);
     else
@@ -115,7 +133,7 @@ static void on_barrier(void *arg, fl_status st)
 static fl_status come(fl_round *r, fl_ending ending)
 {
     return fl_client_barrier(fl_cluster_client(r->cluster),
-                             &(fl_barrier_request){ .name = "round",
+                             &(fl_barrier_request){ .name = FL_ROUND_BARRIER,
                                                     .generation = r->number,
                                                     .share = r->said,
                                                     .kind = FL_BARRIER_ROUND },
@@ -133,22 +151,30 @@ static void on_kept(void *arg, fl_status st)
         end_round(r, st);
 }
 
-/* Server 0 takes the requests of a trainer in their order: where it is the only
-   one, who comes to its barrier has brought the gradients, and nobody waits for
-   a word in between. */
+/* One server takes the requests of a trainer in their order: who comes to its
+   barrier has brought the gradients, and it knows who came. */
 static bool is_alone(const fl_round *r)
 {
-    return fl_cluster_dist(r->cluster)->config.n_servers == 1;
+    return fl_cluster_dist(r->cluster)->config.n_servers == 1 &&
+           !r->ops.weigh && has_state(r);
 }
 
-static void come_at_once(fl_round *r)
+static void on_met(void *arg, fl_status st)
 {
+    end_round(arg, st);
+}
+
+static void meet(fl_round *r, fl_pull_list *pulls)
+{
+    fl_client_round round = request_of(r);
     fl_status st;
 
     fl_latch_add(&r->latch);
-    st = come(r, (fl_ending){ fl_latch_done, &r->latch });
+    st = fl_client_meet(fl_cluster_client(r->cluster), &round,
+                        (fl_ending){ fl_latch_done, &r->latch });
     if (st)
         fl_latch_done(&r->latch, st);
+    fl_lockstep_send_pulls(r->core, pulls);
 }
 
 /* --- the way of the mode ------------------------------------------------ */
@@ -182,22 +208,34 @@ static void send_blocks(fl_round *r, const fl_merged *g)
         fl_latch_done(&r->latch, st);
 }
 
+static void begin_alone(fl_round *r, const fl_merged *g)
+{
+    fl_pull_list pulls = fl_lockstep_take_pulls(r->core);
+
+    fl_latch_open(&r->latch, on_met, r);
+    send_rows(r, g);
+    send_blocks(r, g);
+    meet(r, &pulls);
+}
+
 void fl_round_begin(fl_round *r, fl_lockstep *core, const fl_merged *g)
 {
     fl_status st = fl_cluster_ready(r->cluster);
 
     r->core = core;
     r->number = fl_cluster_step(r->cluster);
-    r->said = r->ops->say ? r->ops->say(r->mode, g->samples) : g->samples;
+    r->said = r->ops.say ? r->ops.say(r->mode, g->samples) : g->samples;
     if (st) {
         end_round(r, st);
         return;
     }
-    fl_latch_open(&r->latch, is_alone(r) ? on_barrier : on_kept, r);
-    send_rows(r, g);
-    send_blocks(r, g);
-    if (is_alone(r))
-        come_at_once(r);
+    if (is_alone(r)) {
+        begin_alone(r, g);
+    } else {
+        fl_latch_open(&r->latch, on_kept, r);
+        send_rows(r, g);
+        send_blocks(r, g);
+    }
     fl_latch_done(&r->latch, FL_OK);
 }
 
@@ -213,7 +251,7 @@ fl_round *fl_round_new(fl_cluster *cluster, const fl_round_ops *ops, void *mode)
     fl_round *r = fl_alloc(sizeof(*r));
 
     r->cluster = cluster;
-    r->ops = ops;
+    r->ops = *ops;
     r->mode = mode;
     fl_latch_init(&r->latch, NULL);
     fl_cut_set_meeting(fl_cluster_cut(cluster), FL_CUT_MEETS_ALL);

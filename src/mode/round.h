@@ -8,9 +8,14 @@
  *                               has the dense parameters
  *     PULL                      rows of the next batches, if they are known
  *
- * Every trainer asks for APPLY and the first one is enough: all of them got the
- * same answer at the barrier, so they ask for the same. When a trainer's own
- * has been answered by all servers, what it pulls next is of the new round.
+ * Every trainer asks for APPLY, and those that ask work on it together: all of
+ * them got the same answer at the barrier, so they ask for the same. When a
+ * trainer's own has been answered by all servers, what it pulls next is of the
+ * new round.
+ *
+ * A server that is the only one takes the requests of a trainer in their order,
+ * and is where the barrier is: all leave together then, with ROUND in the place
+ * of BARRIER and APPLY, and nobody waits for a word in between.
  *
  * The number of the round is the global step. One round at a time.
  */
@@ -27,9 +32,11 @@ typedef struct fl_round_ops {
     /* What this trainer says of itself at the barrier, for the others' weigh;
        NULL: its samples. */
     uint64_t (*say)(void *mode, uint64_t samples);
-    /* What those that came count; refuses a round that it cannot be part of. */
+    /* What those that came count; refuses a round that it cannot be part of.
+       NULL: as `weighing` has it, by what they said. */
     fl_status (*weigh)(void *mode, const fl_came_list *came,
                        fl_round_members *out);
+    fl_weighing weighing;
 } fl_round_ops;
 
 fl_round *fl_round_new(fl_cluster *cluster, const fl_round_ops *ops,

@@ -311,7 +311,7 @@ static void a_server_that_never_answers_is_given_up(void **state)
     stage_init(&s, &near_by);
     assert_ok(s.net->ops->listen(
         s.net,
-        &(fl_listen_args){ "mute:1", &s.loop, NULL, keep_stream, &accepted },
+        &(fl_listen_args){ "mute:1", s.loop, NULL, keep_stream, &accepted },
         &door, address));
     client_open(&c, s.loop, s.net, address, &o);
     stage_run(&s, 3500);

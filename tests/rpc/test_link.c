@@ -608,11 +608,13 @@ static void spread_refuse(void *arg, fl_session *s, const fl_frame *f,
     fl_reply_send(r, NULL, 0);
 }
 
-static fl_rpc_client *spread_connect(spread *t, uint32_t rank, size_t n_ups)
+static fl_rpc_client *spread_connect(spread *t, uint32_t rank,
+                                     uint32_t incarnation, size_t n_ups)
 {
     fl_rpc_client_options o = kit_link_options(rank);
     fl_rpc_client *l;
 
+    o.me.incarnation = incarnation;
     assert_ok(fl_rpc_client_new(&l, t->asks, t->net, t->address, &o));
     gate_wait(&t->ups, n_ups);
     return l;
@@ -623,7 +625,8 @@ static void spread_leave(void *arg)
     fl_rpc_client_free(((spread *)arg)->l);
 }
 
-/* Who comes and goes before each of them must not decide where they are. */
+/* Who comes to join, and may still be there when it has come to stay, does not
+   decide where that is. */
 static void members_that_stay_are_spread_over_the_loops(void **state)
 {
     fl_socket_options so = { .local = FL_LOCAL_OFF };
@@ -648,10 +651,10 @@ static void members_that_stay_are_spread_over_the_loops(void **state)
     ho.arg = &t;
     assert_ok(fl_rpc_server_new(&t.host, t.net, &ho, t.address));
     for (uint32_t i = 0; i < STAYERS; i++) {
-        t.l = spread_connect(&t, STAYERS, 2 * i + 1);
+        t.l = spread_connect(&t, STAYERS, 0, 2 * i + 1);
+        stay[i] = spread_connect(&t, i, 1, 2 * i + 2);
         in_loop(t.asks, spread_leave, &t);
         gate_wait(&t.downs, i + 1);
-        stay[i] = spread_connect(&t, i, 2 * i + 2);
     }
     assert_int_equal(atomic_load(&t.n_stay[0]), STAYERS / 2);
     assert_int_equal(atomic_load(&t.n_stay[1]), STAYERS / 2);

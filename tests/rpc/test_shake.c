@@ -353,7 +353,7 @@ static void a_server_without_the_token_is_not_believed(void **state)
     (void)state;
     stage_init(&s, &near_by);
     assert_ok(s.net->ops->listen(
-        s.net, &(fl_listen_args){ "false:1", &s.loop, NULL, false_accept, &r },
+        s.net, &(fl_listen_args){ "false:1", s.loop, NULL, false_accept, &r },
         &door, address));
     client_open(&c, s.loop, s.net, address, &o);
     stage_run(&s, 1000);

@@ -167,8 +167,10 @@ fl_status fl_client_round_blocks(fl_client *c, uint64_t round,
 /* A round to be applied; the values of the blocks afterwards go to out. */
 typedef struct fl_client_round {
     uint64_t number;
-    const fl_round_member *members; /* in the order of ranks */
+    const fl_round_member *members; /* in the order of ranks; not for meet */
     size_t n_members;
+    uint64_t share;       /* what this trainer brings; for meet */
+    fl_weighing weighing; /* the same */
     const fl_client_block *blocks;
     float *const *out;
     size_t n_blocks;
@@ -178,6 +180,11 @@ typedef struct fl_client_round {
 FL_MUST_CHECK
 fl_status fl_client_apply(fl_client *c, const fl_client_round *round,
                           fl_ending ending);
+/* Comes to the barrier of the round, which is applied when all have come. In a
+   job with one server. */
+FL_MUST_CHECK
+fl_status fl_client_meet(fl_client *c, const fl_client_round *round,
+                         fl_ending ending);
 
 /* --- what others changed ---------------------------------------------------
  *

@@ -20,9 +20,17 @@ typedef struct lists {
     const float *const *values; /* or to be sent */
     size_t n;
     fl_codec codec;
-    const fl_round_member *members; /* of APPLY */
-    size_t n_members;
+    const fl_client_round *round; /* of APPLY and ROUND */
 } lists;
+
+static lists lists_of(const fl_client_round *round)
+{
+    return (lists){ .blocks = round->blocks,
+                    .out = round->out,
+                    .n = round->n_blocks,
+                    .codec = round->codec,
+                    .round = round };
+}
 
 /* The blocks of a server, for the head of its part. */
 static void list_blocks(fl_request *r, int server, const lists *l)
@@ -252,8 +260,8 @@ static void fill_apply(fl_request_part *p, const lists *l)
 {
     fl_request *r = p->request;
     fl_apply_request q = { .round = r->round,
-                           .members = (void *)(uintptr_t)l->members,
-                           .n_members = (uint32_t)l->n_members,
+                           .members = (void *)(uintptr_t)l->round->members,
+                           .n_members = (uint32_t)l->round->n_members,
                            .blocks = r->blocks.items.data,
                            .n_blocks = (uint32_t)r->blocks.items.len };
 
@@ -265,23 +273,42 @@ static void fill_apply(fl_request_part *p, const lists *l)
 fl_status fl_client_apply(fl_client *c, const fl_client_round *round,
                           fl_ending ending)
 {
-    lists l = { .blocks = round->blocks,
-                .out = round->out,
-                .n = round->n_blocks,
-                .codec = round->codec,
-                .members = round->members,
-                .n_members = round->n_members };
+    lists l = lists_of(round);
     fl_request *r;
 
-    if (!l.n_members || l.n_members > FL_MEMBERS_MAX)
+    if (!round->n_members || round->n_members > FL_MEMBERS_MAX)
         FL_FAIL(FL_ERR_INVAL,
                 "round %" PRIu64 " has %zu members, and a round has from 1 to "
                 "%d",
-                round->number, l.n_members, FL_MEMBERS_MAX);
+                round->number, round->n_members, FL_MEMBERS_MAX);
     FL_TRY(check_blocks(c, FL_MSG_APPLY, l.blocks, l.n));
     FL_TRY(fl_request_new(c, FL_MSG_APPLY, ending, &r));
     r->on_part = take_blocks;
     r->round = round->number;
     fill_parts(r, &l, fill_apply);
+    return fl_request_send(r);
+}
+
+static void fill_meet(fl_request_part *p, const lists *l)
+{
+    const fl_request *r = p->request;
+
+    fl_round_pack(&p->head, l->round, r->blocks.items.data,
+                  r->blocks.items.len);
+    fl_part_add(p, p->head.data, p->head.len);
+    expect_blocks(p, l);
+}
+
+fl_status fl_client_meet(fl_client *c, const fl_client_round *round,
+                         fl_ending ending)
+{
+    lists l = lists_of(round);
+    fl_request *r;
+
+    FL_ASSERT(c->o.n_servers == 1);
+    FL_TRY(check_blocks(c, FL_MSG_ROUND, l.blocks, l.n));
+    FL_TRY(fl_request_new(c, FL_MSG_ROUND, ending, &r));
+    r->on_part = take_blocks;
+    fill_parts(r, &l, fill_meet);
     return fl_request_send(r);
 }

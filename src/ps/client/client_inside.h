@@ -238,4 +238,9 @@ struct fl_client {
    serve. */
 const char *fl_client_peer_word(const fl_client *c);
 
+/* --- msg/round.c ---------------------------------------------------------- */
+
+void fl_round_pack(fl_pack *p, const fl_client_round *round,
+                   const fl_block_item *blocks, size_t n);
+
 #endif

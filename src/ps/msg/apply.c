@@ -88,16 +88,22 @@ fl_status fl_apply_unpack(const fl_items_source *from, fl_apply_request *out)
 
 /* --- packing -------------------------------------------------------------- */
 
-void fl_apply_pack(fl_pack *p, const fl_apply_request *r)
+void fl_apply_pack_head(fl_pack *p, const fl_apply_request *r,
+                        uint32_t n_blocks)
 {
     fl_pack_u64(p, r->round);
     fl_pack_u32(p, r->n_members);
-    fl_pack_u32(p, r->n_blocks);
+    fl_pack_u32(p, n_blocks);
     for (uint32_t i = 0; i < r->n_members; i++) {
         fl_pack_u32(p, r->members[i].rank);
         fl_pack_u32(p, 0);
         fl_pack_f64(p, r->members[i].weight);
     }
+}
+
+void fl_apply_pack(fl_pack *p, const fl_apply_request *r)
+{
+    fl_apply_pack_head(p, r, r->n_blocks);
     for (uint32_t i = 0; i < r->n_blocks; i++)
         fl_block_pack(p, &r->blocks[i]);
 }

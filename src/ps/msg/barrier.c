@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "ps/client/client_inside.h"
 #include "ps/server/server_inside.h"
 
@@ -135,10 +136,33 @@ static fl_status check(fl_server *s, const fl_server_request *r)
                : FL_OK;
 }
 
+static void answer(fl_barrier_question *q, fl_status st, const fl_came *came,
+                   size_t n_came)
+{
+    fl_pack p = { 0 };
+
+    if (st) {
+        fl_reply_error(q->reply, st);
+    } else {
+        pack_reply(&p, came, n_came);
+        fl_reply_send(q->reply, p.data, p.len);
+        fl_pack_release(&p);
+    }
+    fl_free(q);
+}
+
+static void ask(fl_server *s, const fl_server_request *r)
+{
+    fl_coord_asker who = fl_server_asker(s, r);
+    fl_barrier_question *q = fl_alloc(sizeof(*q));
+
+    *q = (fl_barrier_question){ answer, r->reply };
+    who.question = q;
+    fl_coord_barrier(s->coord, &who, r->request);
+}
+
 void fl_server_barrier(fl_server *s, const fl_server_request *r)
 {
-    const fl_barrier_request *q = r->request;
-    fl_coord_asker who = fl_server_asker(s, r);
     fl_status st = check(s, r);
 
     s->level = FL_LOG_INFO;
@@ -147,20 +171,14 @@ void fl_server_barrier(fl_server *s, const fl_server_request *r)
     else if (fl_session_who(r->session)->role == FL_MEMBER_SERVER)
         watch(s, r);
     else
-        fl_coord_barrier(s->coord, &who, q);
+        ask(s, r);
 }
 
 void fl_server_answer_barrier(void *arg, void *question, fl_status st,
                               const fl_came *came, size_t n_came)
 {
-    fl_pack p = { 0 };
+    fl_barrier_question *q = question;
 
     (void)arg;
-    if (st) {
-        fl_reply_error(question, st);
-        return;
-    }
-    pack_reply(&p, came, n_came);
-    fl_reply_send(question, p.data, p.len);
-    fl_pack_release(&p);
+    q->answer(q, st, came, n_came);
 }

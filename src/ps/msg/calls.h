@@ -10,6 +10,9 @@
 
 /* --- BARRIER (barrier.c) -------------------------------------------------- */
 
+/* Of all rounds. */
+#define FL_ROUND_BARRIER "round"
+
 /* Each kind has names of its own. */
 typedef enum fl_barrier_kind {
     FL_BARRIER_PLAIN,  /* for all live trainers */

@@ -9,6 +9,8 @@
 #ifndef FL_PS_MSG_ITEMS_H
 #define FL_PS_MSG_ITEMS_H
 
+#include "conf/weigh.h"
+#include "ps/msg/calls.h"
 #include "ps/msg/codec.h"
 #include "ps/msg/message.h"
 #include "tensor/rows.h"
@@ -107,6 +109,13 @@ typedef struct fl_apply_request {
 FL_MUST_CHECK
 fl_status fl_apply_unpack(const fl_items_source *from, fl_apply_request *out);
 void fl_apply_pack(fl_pack *p, const fl_apply_request *r);
+/* Without its blocks, so many of which follow. */
+void fl_apply_pack_head(fl_pack *p, const fl_apply_request *r,
+                        uint32_t n_blocks);
+
+/* What those that came count (round.c). */
+void fl_came_weigh(const fl_came *came, size_t n, fl_weighing how,
+                   fl_round_member *out);
 
 /* --- CHANGED (changed.c) -------------------------------------------------- */
 

@@ -148,6 +148,10 @@ void fl_server_on_request(void *server, fl_session *session, const fl_frame *f,
 void fl_server_reply(fl_reply *to, fl_msg type, const void *reply);
 /* Without a payload, or with this thread's last error. */
 void fl_server_reply_empty(const fl_server_request *r, fl_status st);
+/* What came with a request; NULL: nothing. */
+fl_msg_bytes fl_server_bytes(const fl_payload *payload);
+/* A request for the store, in the loop of its connection. */
+void fl_server_ask_store(fl_server *s, const fl_server_request *r);
 
 /* Memory for a reply that is written once: in the arena that is shared with the
    peer when there is room, else in a buffer that the connection sends from. */
@@ -174,6 +178,15 @@ fl_status fl_server_check_member(fl_server *s, const fl_server_request *r);
 /* The trainer that asks, and what it is owed. Without mu. */
 fl_coord_asker fl_server_asker(const fl_server *s, const fl_server_request *r);
 
+/* Somebody waits at a barrier of the coordinator, and is told once, under mu:
+   frees it. */
+typedef struct fl_barrier_question fl_barrier_question;
+struct fl_barrier_question {
+    void (*answer)(fl_barrier_question *q, fl_status st, const fl_came *came,
+                   size_t n_came);
+    fl_reply *reply;
+};
+
 /* For fl_coord_events, in the files of the messages. */
 void fl_server_answer_barrier(void *server, void *question, fl_status st,
                               const fl_came *came, size_t n_came);
@@ -188,6 +201,14 @@ void fl_server_answer_cut(void *server, void *question, fl_status st,
 void fl_server_answer_save_work(void *server, void *question, fl_status st,
                                 const fl_save_work_reply *r,
                                 fl_save_parts *parts);
+
+/* --- msg/round.c; in the loop of the connection --------------------------- */
+
+/* True: it waits for the round that its trainer has come to, and the payload is
+   taken over. */
+bool fl_server_wait_for_round(const fl_server_request *r, fl_payload *payload);
+/* The connection is down. */
+void fl_server_leave_round(fl_session *session);
 
 /* --- server_members.c ----------------------------------------------------- */
 

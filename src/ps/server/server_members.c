@@ -355,6 +355,7 @@ void fl_server_down(void *server, fl_session *session, fl_status why)
 
     (void)snprintf(text, sizeof(text), "%s",
                    why ? fl_last_error() : "it closed its connection");
+    fl_server_leave_round(session);
     fl_lock(&s->mu);
     s->n_sessions--;
     conn = seat_of(s, session);

@@ -102,7 +102,7 @@ static void reach_step(fl_server *s, uint64_t step)
     fl_unlock(&s->mu);
 }
 
-static void ask_store(fl_server *s, const fl_server_request *a)
+void fl_server_ask_store(fl_server *s, const fl_server_request *a)
 {
     bool is_tool = fl_session_who(a->session)->role == FL_MEMBER_TOOL;
     fl_reply_buf r = fl_reply_buf_of(s, a);
@@ -196,7 +196,7 @@ static void run(fl_server *s, const fl_msg_def *m, fl_server_request *r)
     fl_status st;
 
     if (m->in_store) {
-        ask_store(s, r);
+        fl_server_ask_store(s, r);
         return;
     }
     st = fl_msg_read_request(r->frame->type, r->payload, fields);
@@ -208,19 +208,28 @@ static void run(fl_server *s, const fl_msg_def *m, fl_server_request *r)
     r->request = NULL;
 }
 
+fl_msg_bytes fl_server_bytes(const fl_payload *payload)
+{
+    return payload ? (fl_msg_bytes){ fl_payload_data(payload),
+                                     fl_payload_len(payload) }
+                   : (fl_msg_bytes){ 0 };
+}
+
 void fl_server_on_request(void *server, fl_session *session, const fl_frame *f,
                           fl_payload *payload, fl_reply *r)
 {
     fl_server *s = server;
     const fl_msg_def *m = fl_msg_find(f->type);
-    fl_server_request a = { .session = session, .frame = f, .reply = r };
+    fl_server_request a = { .session = session,
+                            .frame = f,
+                            .payload = fl_server_bytes(payload),
+                            .reply = r };
     uint64_t since = fl_timeline_now();
     fl_status st = check_request(s, m, &a);
 
-    if (payload)
-        a.payload =
-            (fl_msg_bytes){ fl_payload_data(payload), fl_payload_len(payload) };
     fl_server_raise_step(s, f->step);
+    if (!st && fl_server_wait_for_round(&a, payload))
+        return;
     if (st)
         fl_reply_error(r, st);
     else

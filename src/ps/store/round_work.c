@@ -152,11 +152,11 @@ static size_t count_like(const pieces *p, size_t from)
 /* --- tasks ---------------------------------------------------------------- */
 
 /* Neighbours in this order are far apart in the table. */
-static void add_parts(fl_round_work *w, size_t target)
+static void add_parts(fl_round_work *w, size_t table)
 {
     for (uint32_t i = 0; i < FL_ROUND_PARTS / 2; i++) {
-        fl_vec_push(&w->tasks, ((task){ target, i }));
-        fl_vec_push(&w->tasks, ((task){ target, i + FL_ROUND_PARTS / 2 }));
+        fl_vec_push(&w->tasks, ((task){ table, i }));
+        fl_vec_push(&w->tasks, ((task){ table, i + FL_ROUND_PARTS / 2 }));
     }
 }
 

@@ -54,6 +54,11 @@ fl_session *fl_reply_session(const fl_reply *r)
     return r->session;
 }
 
+bool fl_reply_post(const fl_reply *r, fl_loop_fn fn, void *arg)
+{
+    return fl_rpc_server_post(r->peer->host, r->peer->conns->loop, fn, arg);
+}
+
 /* Then not even the loops may be there any more. */
 static bool is_too_late(const fl_reply *r)
 {

@@ -112,10 +112,8 @@ void fl_rpc_server_end_shaking(fl_rpc_server *h, fl_server_conn *p,
 {
     fl_lock(&h->mu);
     remove_shaking(h, p);
-    if (end == FL_CONN_ENDS) {
+    if (end == FL_CONN_ENDS)
         h->n_conns--;
-        p->conns->n--;
-    }
     fl_unlock(&h->mu);
 }
 
@@ -265,8 +263,7 @@ static void close_stream(void *arg)
 
 /* Counts a newcomer in, if there is room or somebody gives way, whom *way is
    then a reference to. */
-static bool has_room(fl_rpc_server *h, fl_loop_conns *conns,
-                     fl_server_conn **way)
+static bool has_room(fl_rpc_server *h, fl_server_conn **way)
 {
     bool is_welcome = true;
 
@@ -281,28 +278,26 @@ static bool has_room(fl_rpc_server *h, fl_loop_conns *conns,
         }
     }
     h->n_conns += is_welcome;
-    conns->n += is_welcome;
     fl_unlock(&h->mu);
     return is_welcome;
 }
 
-/* The loop with the fewest: members connect several times before they are up, so
-   that taking turns could give all who stay to one loop. */
+/* The loop with the fewest members, so that they share the threads. Trainers
+   come once to join and once to stay, and the first connection may end late:
+   only those that stay are counted. */
 static fl_loop *choose_home(void *arg)
 {
     fl_rpc_server *h = arg;
-    int best;
+    int best = h->turn;
 
-    fl_lock(&h->mu);
-    best = h->turn;
     for (int i = 1; i < h->n_loops; i++) {
         int at = (h->turn + i) % h->n_loops;
 
-        if (h->by_loop[at].n < h->by_loop[best].n)
+        if (atomic_load(&h->by_loop[at].n_members) <
+            atomic_load(&h->by_loop[best].n_members))
             best = at;
     }
     h->turn = (best + 1) % h->n_loops;
-    fl_unlock(&h->mu);
     return h->by_loop[best].loop;
 }
 
@@ -312,7 +307,7 @@ static void on_accept(void *arg, fl_stream *s)
     fl_loop_conns *conns = conns_of(h, s->loop);
     fl_server_conn *p, *way = NULL;
 
-    if (!has_room(h, conns, &way)) {
+    if (!has_room(h, &way)) {
         fl_rpc_server_log_refused(h, s->peer, "there are too many connections");
         if (fl_loop_is_mine(s->loop))
             s->ops->close(s);

@@ -43,6 +43,9 @@ void fl_reply_send_reserved(fl_reply *r);
 /* This thread's last error. */
 void fl_reply_error(fl_reply *r, fl_status st);
 fl_session *fl_reply_session(const fl_reply *r);
+/* Calls fn(arg) in the loop of its connection, soon; false when the server has
+   been freed. Any thread. */
+bool fl_reply_post(const fl_reply *r, fl_loop_fn fn, void *arg);
 
 typedef struct fl_rpc_server_events {
     /* A request, in the connection's loop. The payload is the receiver's. */
@@ -110,6 +113,7 @@ uint64_t fl_session_step(const fl_session *s); /* last one seen */
 uint64_t fl_session_heard_ms_ago(const fl_session *s);
 /* What the owner keeps with a session, until its release. */
 void fl_session_set(fl_session *s, void *data, void (*release)(void *data));
+void *fl_session_data(const fl_session *s);
 
 /* How many there are; at most `cap` are stored. */
 size_t fl_rpc_server_marks(fl_rpc_server *h, fl_session_mark *out, size_t cap);

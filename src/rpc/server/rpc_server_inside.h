@@ -29,13 +29,13 @@ struct fl_rank_slot {
     uint64_t left;        /* when, by a count */
 };
 
-/* The connections of one loop; loop only, but for their number. */
+/* The connections of one loop; loop only, but for the count. */
 struct fl_loop_conns {
     fl_rpc_server *host;
     fl_loop *loop;
     fl_server_conn *first; /* those that are gone stay until the next look */
     uint64_t timer, due_ms;
-    int n; /* guarded by the host's mu */
+    atomic_int n_members; /* that are up and have an incarnation */
 };
 
 struct fl_rpc_server {
@@ -52,7 +52,7 @@ struct fl_rpc_server {
     fl_mutex mu;
     atomic_bool is_closed; /* written under mu */
     int n_conns;           /* guarded by mu */
-    int turn;              /* loop that is next among equals; guarded by mu */
+    int turn;              /* loop that is next among equals; by who accepts */
     fl_server_conn *shaking, *shaking_last; /* guarded by mu */
     FL_VEC(fl_rank_slot *) members;         /* guarded by mu */
     uint64_t n_left;                        /* guarded by mu */

@@ -122,6 +122,12 @@ void fl_server_conn_send(fl_server_conn *p, const fl_message *m)
 
 /* --- leaving -------------------------------------------------------------- */
 
+static void count_member(const fl_server_conn *p, int n)
+{
+    if (p->said.who.incarnation)
+        atomic_fetch_add(&p->conns->n_members, n);
+}
+
 /* Gives up its rank and its session; the connection stays. */
 static void detach(fl_server_conn *p, fl_status why)
 {
@@ -129,6 +135,8 @@ static void detach(fl_server_conn *p, fl_status why)
     bool was_up = p->phase == FL_SERVER_CONN_UP;
 
     p->phase = FL_SERVER_CONN_LEAVING;
+    if (was_up)
+        count_member(p, -1);
     if (was_up && h->e.on_down)
         h->e.on_down(h->o.arg, p->session, why);
     if (p->member)
@@ -373,6 +381,7 @@ void fl_server_conn_up(void *peer)
     if (p->phase == FL_SERVER_CONN_WAITING) {
         p->session = fl_rank_slot_session(p);
         p->phase = FL_SERVER_CONN_UP;
+        count_member(p, 1);
         fl_conn_set_max_bytes(p->conn, p->host->o.conn.max_bytes);
         fl_heartbeat_start(&p->heartbeat, now_ms(p));
         atomic_store(&p->session->heard_ms, now_ms(p));

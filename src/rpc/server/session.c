@@ -193,6 +193,11 @@ uint64_t fl_session_heard_ms_ago(const fl_session *s)
     return now > heard ? now - heard : 0;
 }
 
+void *fl_session_data(const fl_session *s)
+{
+    return s->data;
+}
+
 void fl_session_set(fl_session *s, void *data, void (*release)(void *data))
 {
     if (s->release)
