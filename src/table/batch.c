@@ -78,22 +78,54 @@ fl_status fl_sweep(const fl_swept *s, const fl_sweeps *w, void *arg)
     return FL_OK;
 }
 
-/* *moved grows by the index slots that were moved. */
-static fl_status work_share(fl_table *t, int part, fl_split *d, fl_share_fn fn,
-                            void *arg, uint64_t *moved)
+typedef struct sharing {
+    fl_table *t;
+    fl_split *d;
+    fl_share_fn fn;
+    void *arg;
+    uint64_t moved; /* slots of indexes */
+} sharing;
+
+/* Its partition is locked, and is not afterwards. */
+static fl_status work_share(sharing *s, int part)
 {
-    fl_partition *p = &t->parts[part];
-    bool waits = !fl_try_lock(&p->mu);
+    fl_partition *p = &s->t->parts[part];
     fl_status st;
 
-    if (waits)
-        fl_lock(&p->mu);
-    p->waited += waits;
-    *moved -= p->index.slots_moved;
-    st = fn(t, part, d, arg);
-    *moved += p->index.slots_moved;
+    s->moved -= p->index.slots_moved;
+    st = s->fn(s->t, part, s->d, s->arg);
+    s->moved += p->index.slots_moved;
     fl_unlock(&p->mu);
     return st;
+}
+
+static fl_status wait_for_share(sharing *s, int part)
+{
+    fl_partition *p = &s->t->parts[part];
+
+    fl_lock(&p->mu);
+    p->waited++;
+    return work_share(s, part);
+}
+
+/* Partitions that others are in come last. */
+static fl_status work_shares(sharing *s)
+{
+    uint16_t busy[FL_PARTITIONS_MAX];
+    const uint16_t *first = s->d->first;
+    int n_busy = 0;
+
+    for (int p = 0; p < s->t->n_parts; p++) {
+        if (first[p] == first[p + 1])
+            continue;
+        if (fl_try_lock(&s->t->parts[p].mu))
+            FL_TRY(work_share(s, p));
+        else
+            busy[n_busy++] = (uint16_t)p;
+    }
+    for (int i = 0; i < n_busy; i++)
+        FL_TRY(wait_for_share(s, busy[i]));
+    return FL_OK;
 }
 
 static void note_moved(fl_table *t, uint64_t moved)
@@ -111,23 +143,21 @@ fl_status fl_batch_split(fl_table *t, const uint64_t *keys, size_t n,
                          fl_share_fn fn, void *arg)
 {
     fl_status st = FL_OK;
-    uint64_t moved = 0;
 #ifdef __clang_analyzer__
     fl_split d = { 0 };
 #else
     fl_split d;
 #endif
+    sharing s = { .t = t, .d = &d, .fn = fn, .arg = arg };
 
     for (d.at = 0; d.at < n && !st; d.at += FL_BATCH_BLOCK) {
         size_t left = n - d.at;
 
         split_keys(t, keys + d.at,
                    left < FL_BATCH_BLOCK ? left : FL_BATCH_BLOCK, &d);
-        for (int p = 0; p < t->n_parts && !st; p++)
-            if (d.first[p] < d.first[p + 1])
-                st = work_share(t, p, &d, fn, arg, &moved);
+        st = work_shares(&s);
     }
-    note_moved(t, moved);
+    note_moved(t, s.moved);
     return st;
 }
 

@@ -12,9 +12,13 @@
 
 /* --- making -------------------------------------------------------------- */
 
+/* Of two threads over two partitions one often waits, over four hardly ever; more
+   make the shares of a batch so short that less of what memory takes is hidden. */
+#define PARTITIONS_PER_CORE 2
+
 static int choose_bits(int wanted)
 {
-    int n = wanted ? wanted : fl_cpu_count();
+    int n = wanted ? wanted : PARTITIONS_PER_CORE * fl_cpu_count();
     int bits = 0;
 
     while ((1 << bits) < n && (1 << bits) < FL_PARTITIONS_MAX)

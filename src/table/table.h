@@ -50,7 +50,7 @@ typedef struct fl_table_config {
     double lr_scale;             /* 0 stands for 1 */
     fl_entry entry;
     uint64_t max_rows; /* 0: no limit; keys beyond it get no row */
-    int n_partitions;  /* 0: about one per core; rounded to a power of two */
+    int n_partitions;  /* 0: two per core; rounded to a power of two */
     bool keeps_known;  /* rows have what known.h needs; not among the words */
     /* Accessor ctr, defaults of fl_table_config_ctr. */
     double nonclk_coeff, click_coeff, embedx_threshold;
