@@ -93,6 +93,18 @@ static bool may_use_tiles(void)
                0;
 }
 
+/* Of 32 products in one vector. Intel's cores, which have tiles for the purpose,
+   take twice as long for them as for two vectors of 16 products of f32: 0.5 times
+   as many in a second, where AMD's make 1.9 times as many. */
+static bool has_fast_vectors(void)
+{
+    unsigned eax, ebx, ecx, edx;
+
+    return __builtin_cpu_is("amd") &&
+           __get_cpuid_count(LEAF_FEATURES, 1, &eax, &ebx, &ecx, &edx) &&
+           (eax & AVX512_BF16);
+}
+
 static fl_isa_bf16_kind bf16_of_cpu(void)
 {
     unsigned eax, ebx, ecx, edx;
@@ -102,10 +114,7 @@ static fl_isa_bf16_kind bf16_of_cpu(void)
         return FL_ISA_BF16_NONE;
     if ((edx & AMX_BF16) && (edx & AMX_TILE))
         return may_use_tiles() ? FL_ISA_BF16_AMX : FL_ISA_BF16_NONE;
-    if (__get_cpuid_count(LEAF_FEATURES, 1, &eax, &ebx, &ecx, &edx) &&
-        (eax & AVX512_BF16))
-        return FL_ISA_BF16_AVX512;
-    return FL_ISA_BF16_NONE;
+    return has_fast_vectors() ? FL_ISA_BF16_AVX512 : FL_ISA_BF16_NONE;
 }
 #else
 static fl_isa_bf16_kind bf16_of_cpu(void)

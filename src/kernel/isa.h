@@ -28,8 +28,8 @@ typedef enum fl_isa_kind {
 #define FL_ISA_CAT(name, isa) FL_ISA_CAT_(name, isa)
 #define FL_ISA_NAME(name) FL_ISA_CAT(name, FL_ISA)
 
-/* What multiplies bf16, besides; none where FLOTILLA_ISA asks for less than
-   avx512. A CPU with AMX has none where this process may not use its tiles,
+/* What multiplies bf16 faster than f32; none where FLOTILLA_ISA asks for less
+   than avx512, nor on Intel's CPUs without AMX. A CPU with AMX has none where this process may not use its tiles,
    or where a virtual machine does not show leaf 1DH, which oneDNN takes their
    layout from: it would run into an instruction that fails. */
 typedef enum fl_isa_bf16_kind {

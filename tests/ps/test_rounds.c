@@ -649,41 +649,100 @@ static void send_round(job *j, uint64_t round, int trainer,
     assert_ok(job_end(j, &o[1]));
 }
 
-static uint64_t train(int n_servers, const fl_sim_faults *faults, bool backward)
+typedef float given[N_RANKS][N_BLOCKS][FLOATS];
+
+static fl_client_round request_of(uint64_t round, const fl_client_block *blocks,
+                                  float *out[N_BLOCKS],
+                                  float to[N_BLOCKS][FLOATS])
+{
+    for (int b = 0; b < N_BLOCKS; b++)
+        out[b] = to[b];
+    return (fl_client_round){
+        .number = round, .blocks = blocks, .out = out, .n_blocks = N_BLOCKS
+    };
+}
+
+/* One after the other. */
+static void apply_by_all(job *j, uint64_t round, const fl_client_block *blocks,
+                         given got)
+{
+    for (int i = 0; i < N_RANKS; i++) {
+        float *out[N_BLOCKS];
+        fl_client_round r = request_of(round, blocks, out, got[i]);
+        outcome o = { 0 };
+
+        r.members = members;
+        r.n_members = N_RANKS;
+        assert_ok(
+            fl_client_apply(j->clients[i], &r, (fl_ending){ on_outcome, &o }));
+        assert_ok(job_end(j, &o));
+    }
+}
+
+static void begin_pull(job *j, int trainer, float *out, outcome *o)
+{
+    static const uint32_t dim = DIM;
+    static const uint64_t key = 0; /* trainer 0 has it in every third round */
+    fl_job_pull_item item = {
+        .table = TABLE_EMB, .keys = &key, .n = 1, .out = out
+    };
+
+    assert_ok(fl_client_pull(j->clients[trainer], &item, &dim, 1,
+                             (fl_ending){ on_outcome, o }));
+}
+
+/* All at once, and what each pulls behind that has the new round. */
+static void meet_all(job *j, uint64_t round, const fl_client_block *blocks,
+                     given got)
+{
+    static const uint64_t shares[N_RANKS] = { 5, 3, 2 }; /* as the weights */
+    float rows[N_RANKS][DIM], after[DIM], *out[N_RANKS][N_BLOCKS];
+    outcome o[N_RANKS] = { 0 }, pulls[N_RANKS] = { 0 }, last = { 0 };
+
+    for (int i = 0; i < N_RANKS; i++) {
+        fl_client_round r = request_of(round, blocks, out[i], got[i]);
+
+        r.share = shares[i];
+        r.weighing = FL_WEIGH_BY_SAMPLES;
+        assert_ok(fl_client_meet(j->clients[i], &r,
+                                 (fl_ending){ on_outcome, &o[i] }));
+        begin_pull(j, i, rows[i], &pulls[i]);
+    }
+    for (int i = 0; i < N_RANKS; i++) {
+        assert_ok(job_end(j, &o[i]));
+        assert_ok(job_end(j, &pulls[i]));
+    }
+    begin_pull(j, 0, after, &last);
+    assert_ok(job_end(j, &last));
+    for (int i = 0; i < N_RANKS; i++)
+        assert_memory_equal(rows[i], after, sizeof(after));
+}
+
+typedef struct course {
+    int n_servers;
+    bool is_backward, meets;
+} course;
+
+static uint64_t train(course c, const fl_sim_faults *faults)
 {
     fl_client_block blocks[N_BLOCKS];
     uint64_t sum;
     outcome o;
     job j;
 
-    job_init(&j, n_servers, N_RANKS, faults);
+    job_init(&j, c.n_servers, N_RANKS, faults);
     job_wait(&j);
     assert_ok(job_declare(&j, 0, DECLARED));
     for (int i = 0; i < N_BLOCKS; i++)
-        blocks[i] = (fl_client_block){ (uint32_t)i, i % n_servers, FLOATS };
+        blocks[i] = (fl_client_block){ (uint32_t)i, i % c.n_servers, FLOATS };
     for (uint64_t round = 0; round < 5; round++) {
-        float got[N_RANKS][N_BLOCKS][FLOATS];
+        given got;
 
         for (int i = 0; i < N_RANKS; i++)
-            send_round(&j, round, backward ? N_RANKS - 1 - i : i, blocks);
-        for (int i = 0; i < N_RANKS; i++) {
-            float *out[N_BLOCKS];
-
-            for (int b = 0; b < N_BLOCKS; b++)
-                out[b] = got[i][b];
-            o = (outcome){ 0 };
-            assert_ok(
-                fl_client_apply(j.clients[i],
-                                &(fl_client_round){ .number = round,
-                                                    .members = members,
-                                                    .n_members = N_RANKS,
-                                                    .blocks = blocks,
-                                                    .out = out,
-                                                    .n_blocks = N_BLOCKS },
-                                (fl_ending){ on_outcome, &o }));
-            assert_ok(job_end(&j, &o));
+            send_round(&j, round, c.is_backward ? N_RANKS - 1 - i : i, blocks);
+        (c.meets ? meet_all : apply_by_all)(&j, round, blocks, got);
+        for (int i = 1; i < N_RANKS; i++)
             assert_memory_equal(got[i], got[0], sizeof(got[0]));
-        }
     }
     sum = 0;
     job_hashes(&j, &o);
@@ -696,13 +755,23 @@ static uint64_t train(int n_servers, const fl_sim_faults *faults, bool backward)
 static void any_number_of_servers_gives_the_same_bits(void **state)
 {
     static const fl_sim_faults calm = { .seed = 1 };
-    uint64_t one = train(1, &calm, false);
+    uint64_t one = train((course){ .n_servers = 1 }, &calm);
 
     (void)state;
     for (int n = 1; n <= SERVERS_MAX; n++) {
-        assert_true(train(n, &calm, false) == one);
-        assert_true(train(n, &calm, true) == one);
+        assert_true(train((course){ .n_servers = n }, &calm) == one);
+        assert_true(train((course){ .n_servers = n, .is_backward = true },
+                          &calm) == one);
     }
+}
+
+static void who_meets_gives_the_same_bits_as_who_is_told(void **state)
+{
+    static const fl_sim_faults calm = { .seed = 1 };
+
+    (void)state;
+    assert_true(train((course){ .n_servers = 1, .meets = true }, &calm) ==
+                train((course){ .n_servers = 1 }, &calm));
 }
 
 static void rounds_are_applied_once_whatever_breaks(void **state)
@@ -712,11 +781,14 @@ static void rounds_are_applied_once_whatever_breaks(void **state)
                           .delay_hi_ms = 8,
                           .cut_after_bytes = 10000,
                           .refuse_share = 0.2 };
-    uint64_t one = train(1, &calm, false);
+    uint64_t one = train((course){ .n_servers = 1 }, &calm);
 
     (void)state;
-    for (; bad.seed < 9; bad.seed++)
-        assert_true(train(2, &bad, false) == one);
+    for (; bad.seed < 9; bad.seed++) {
+        assert_true(train((course){ .n_servers = 2 }, &bad) == one);
+        assert_true(train((course){ .n_servers = 1, .meets = true }, &bad) ==
+                    one);
+    }
 }
 
 int main(void)
@@ -733,6 +805,7 @@ int main(void)
         cmocka_unit_test(without_memory_a_round_fails_and_says_so),
         cmocka_unit_test(threads_send_and_apply_at_once),
         cmocka_unit_test(any_number_of_servers_gives_the_same_bits),
+        cmocka_unit_test(who_meets_gives_the_same_bits_as_who_is_told),
         cmocka_unit_test(rounds_are_applied_once_whatever_breaks),
     };
 

@@ -205,6 +205,40 @@ static fl_pack pack_apply(uint64_t round, uint32_t n_members)
     return p;
 }
 
+static fl_pack pack_meet(uint64_t round, uint32_t weighing)
+{
+    fl_pack p = { 0 };
+
+    fl_pack_u64(&p, round);
+    fl_pack_u64(&p, 1); /* share */
+    fl_pack_u32(&p, weighing);
+    fl_pack_u32(&p, 0);
+    return p;
+}
+
+static void a_round_that_cannot_be_is_refused(void **state)
+{
+    fl_pack p;
+    job j;
+
+    (void)state;
+    job_begin(&j, false);
+    declare(&j.c, &j.t[0], KIT_TABLE);
+    p = pack_meet(0, 3);
+    ask_bad(&j.c, j.t[0].links[0], FL_MSG_ROUND, REPEATED, &p,
+            "in way 3, which there is not");
+    p = pack_meet(0, 0);
+    ask_bad(&j.c, j.t[0].links[1], FL_MSG_ROUND, REPEATED, &p,
+            "is for the coordinator");
+    p = pack_meet(0, 0);
+    ask_bad(&j.c, j.t[0].links[0], FL_MSG_ROUND, ONCE, &p,
+            "has a sequence number");
+    p = pack_meet(0, 0);
+    p.len -= 4;
+    ask_bad(&j.c, j.t[0].links[0], FL_MSG_ROUND, REPEATED, &p, "round");
+    job_end(&j);
+}
+
 static void a_round_is_met_for_and_applied(void **state)
 {
     fl_pack third = pack_barrier("epoch", 1), p;
@@ -660,6 +694,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_round_is_met_for_and_applied),
+        cmocka_unit_test(a_round_that_cannot_be_is_refused),
         cmocka_unit_test(a_job_runs_from_joining_to_leaving),
         cmocka_unit_test(who_did_not_hear_the_last_word_can_ask_again),
         cmocka_unit_test(an_end_is_put_off_for_two_seconds_at_most),
