@@ -185,6 +185,10 @@ static void a_trainer_with_another_setting_is_refused_by_name(void **state)
     const char *text;
 
     (void)state;
+    /* The other one may come, or come back from joining, when the job has ended,
+       and looks for it so long. */
+    procs_set(&p, "connect_timeout_ms", "5000");
+    procs_set(&p, "restart_timeout_ms", "5000");
     procs_start(&p);
     for (int i = 0; i < procs_count(&p); i++)
         (void)procs_wait(&p, i);
