@@ -159,11 +159,6 @@ static bool is_alone(const fl_round *r)
            !r->ops.weigh && has_state(r);
 }
 
-static void on_met(void *arg, fl_status st)
-{
-    end_round(arg, st);
-}
-
 static void meet(fl_round *r, fl_pull_list *pulls)
 {
     fl_client_round round = request_of(r);
@@ -212,7 +207,7 @@ static void begin_alone(fl_round *r, const fl_merged *g)
 {
     fl_pull_list pulls = fl_lockstep_take_pulls(r->core);
 
-    fl_latch_open(&r->latch, on_met, r);
+    fl_latch_open(&r->latch, on_applied, r);
     send_rows(r, g);
     send_blocks(r, g);
     meet(r, &pulls);

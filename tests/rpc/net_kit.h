@@ -86,7 +86,8 @@ static inline void net_pair_release(net_pair *t)
 static inline void net_pair_listen(net_pair *t, const char *address)
 {
     assert_ok(t->net->ops->listen(
-        t->net, &(fl_listen_args){ address, t->loops[0], NULL, net_pair_accept, t },
+        t->net,
+        &(fl_listen_args){ address, t->loops[0], NULL, net_pair_accept, t },
         &t->door, t->address));
 }
 
