@@ -94,8 +94,8 @@ static bool may_use_tiles(void)
 }
 
 /* Of 32 products in one vector. Intel's cores, which have tiles for the purpose,
-   take twice as long for them as for two vectors of 16 products of f32: 0.5 times
-   as many in a second, where AMD's make 1.9 times as many. */
+   take twice as long for them as for two vectors of 16 products of f32
+   (docs/decisions/044). */
 static bool has_fast_vectors(void)
 {
     unsigned eax, ebx, ecx, edx;

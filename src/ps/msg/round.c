@@ -153,13 +153,20 @@ static void finish(void *arg)
     question_free(q);
 }
 
-/* Not in a loop: the server is gone, and replies are dropped. */
-static void give_up(round_question *q)
+/* Nobody is there any more to read the replies, which must be given. */
+static void drop_pulls(round_question *q)
 {
     for (size_t i = 0; i < q->pulls.len; i++) {
         fl_payload_free(q->pulls.data[i].payload);
         fl_reply_send(q->pulls.data[i].reply, NULL, 0);
     }
+    q->pulls.len = 0;
+}
+
+/* Not in a loop: the server is gone. */
+static void give_up(round_question *q)
+{
+    drop_pulls(q);
     fl_reply_send(q->base.reply, NULL, 0);
     question_free(q);
 }
@@ -243,9 +250,5 @@ void fl_server_leave_round(fl_session *session)
         return;
     fl_session_set(session, NULL, NULL);
     q->is_orphan = true;
-    for (size_t i = 0; i < q->pulls.len; i++) {
-        fl_payload_free(q->pulls.data[i].payload);
-        fl_reply_send(q->pulls.data[i].reply, NULL, 0);
-    }
-    q->pulls.len = 0;
+    drop_pulls(q);
 }
