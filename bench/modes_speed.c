@@ -43,6 +43,30 @@ static bool has_ref(const speed *s, size_t ref)
     return ref < SPEED_REFS && s->course->refs[ref].name;
 }
 
+/* BENCH_JOB names one of the jobs, as in its rows: geo.2s2t. */
+static bool is_wanted(const char *mode, const shape *is)
+{
+    const char *only = getenv("BENCH_JOB");
+    char name[32];
+
+    snprintf(name, sizeof name, "%s.%ds%dt%s", mode, is->n_servers,
+             SPEED_TRAINERS, is->is_tcp ? ".tcp" : "");
+    return !only || !*only || !strcmp(only, name);
+}
+
+static bool has_job(const group *g, size_t m)
+{
+    return g->jobs[m].spec.mode;
+}
+
+static bool has_jobs(const group *g)
+{
+    for (size_t m = 0; m < N_MODES; m++)
+        if (has_job(g, m))
+            return true;
+    return false;
+}
+
 /* --- rounds --------------------------------------------------------------- */
 
 static void start_refs(speed *s)
@@ -58,6 +82,8 @@ static void start_refs(speed *s)
 static void start_jobs(group *g, const speed_course *c, const shape *is)
 {
     for (size_t m = 0; m < N_MODES; m++) {
+        if (!is_wanted(modes[m], is))
+            continue;
         job_start(&g->jobs[m], &(job_spec){ .mode = modes[m],
                                             .n_servers = is->n_servers,
                                             .n_trainers = SPEED_TRAINERS,
@@ -79,7 +105,8 @@ static void end_all(speed *s)
             alone_end(&s->refs[i]);
     for (size_t g = 0; g < N_SHAPES; g++)
         for (size_t m = 0; m < N_MODES; m++)
-            job_end(&s->groups[g].jobs[m]);
+            if (has_job(&s->groups[g], m))
+                job_end(&s->groups[g].jobs[m]);
 }
 
 static void run_group(speed *s, group *g, size_t round)
@@ -87,9 +114,13 @@ static void run_group(speed *s, group *g, size_t round)
     const size_t n = N_MODES + SPEED_REFS;
     const size_t n_batches = s->course->turn_batches;
 
+    if (!has_jobs(g))
+        return;
     for (size_t i = 0; i < n; i++) {
         size_t who = (i * 3 + round) % n; /* modes and references mixed */
 
+        if (who < N_MODES && !has_job(g, who))
+            continue;
         if (who < N_MODES)
             g->runs[who][round] = job_train(&g->jobs[who], n_batches);
         else if (has_ref(s, who - N_MODES))
@@ -218,6 +249,7 @@ static void put_reference(const speed *s, size_t ref, const char *what)
     double *rates = bench_alloc(n * sizeof *rates);
     double *cpu = bench_alloc(n * sizeof *cpu);
     double *floor = bench_alloc(n * sizeof *floor);
+    size_t n_turns = 0;
     char prefix[64];
 
     snprintf(prefix, sizeof prefix, "modes.%s%s", what, s->course->name);
@@ -226,14 +258,16 @@ static void put_reference(const speed *s, size_t ref, const char *what)
         turn t = turn_of(s->course, &g->refs[ref][i / N_SHAPES],
                          &g->refs[SPEED_FLOOR][i / N_SHAPES]);
 
-        rates[i] = rate(&t);
-        cpu[i] = cpu_us(&t);
-        floor[i] = share(&t);
+        if (!has_jobs(g))
+            continue;
+        rates[n_turns] = rate(&t);
+        cpu[n_turns] = cpu_us(&t);
+        floor[n_turns++] = share(&t);
     }
-    bench_figure(prefix, "rate", rates, n, "samples/s");
-    bench_figure(prefix, "cpu_us", cpu, n, "us/sample");
+    bench_figure(prefix, "rate", rates, n_turns, "samples/s");
+    bench_figure(prefix, "cpu_us", cpu, n_turns, "us/sample");
     if (ref != SPEED_FLOOR && has_ref(s, SPEED_FLOOR))
-        bench_figure(prefix, "of_floor", floor, n, "ratio");
+        bench_figure(prefix, "of_floor", floor, n_turns, "ratio");
     free(rates);
     free(cpu);
     free(floor);
@@ -249,7 +283,8 @@ static void put_all(const speed *s)
             put_reference(s, i, names[i]);
     for (size_t g = 0; g < N_SHAPES; g++)
         for (size_t m = 0; m < N_MODES; m++)
-            put_job(s, &s->groups[g], m);
+            if (has_job(&s->groups[g], m))
+                put_job(s, &s->groups[g], m);
 }
 
 void modes_measure_speed(const speed_course *course)
