@@ -204,6 +204,9 @@ struct fl_comm {
     bool can_prefetch;
     /* Of workers that collect; 0: there is one. */
     int rank, n_workers;
+    /* That hold the rows; with several, keys that come server by server
+       (fl_server_of) travel as they lie. 0: rows are in this process. */
+    int n_servers;
     /* Threads of a run meet after what they compute, and update once. */
     bool threads_meet;
     /* How this process makes a step without a batch of its own, as others have

@@ -81,3 +81,44 @@ fl_status fl_unique_run(fl_unique *u, const uint64_t *ids, size_t n,
     *n_keys = number(u->slots, cap - 1, ids, n, keys, index);
     return FL_OK;
 }
+
+/* --- by server ------------------------------------------------------------ */
+
+/* Where the keys of each server begin, of those in `servers`. */
+static void find_starts(const uint32_t *servers, size_t n, int n_servers,
+                        uint32_t *starts)
+{
+    uint32_t at = 0;
+
+    memset(starts, 0, (size_t)n_servers * sizeof(*starts));
+    for (size_t i = 0; i < n; i++)
+        starts[servers[i]]++;
+    for (int s = 0; s < n_servers; s++) {
+        uint32_t count = starts[s];
+
+        starts[s] = at;
+        at += count;
+    }
+}
+
+void fl_unique_group(uint64_t *keys, size_t n_keys, int n_servers,
+                     uint32_t *index, size_t n, void *room)
+{
+    uint64_t *before = room;
+    uint32_t *to = (uint32_t *)(before + n_keys);
+    uint32_t starts[FL_SHARDS];
+
+    FL_ASSERT(n_servers <= FL_SHARDS);
+    for (size_t i = 0; i < n_keys; i++)
+        to[i] = (uint32_t)fl_server_of(keys[i], n_servers);
+    find_starts(to, n_keys, n_servers, starts);
+    if (n_keys)
+        memcpy(before, keys, n_keys * sizeof(*keys));
+    for (size_t i = 0; i < n_keys; i++) {
+        to[i] = starts[to[i]]++;
+        keys[to[i]] = before[i];
+    }
+    for (size_t i = 0; i < n; i++)
+        if (index[i] < n_keys)
+            index[i] = to[index[i]];
+}

@@ -28,4 +28,16 @@ FL_MUST_CHECK
 fl_status fl_unique_run(fl_unique *u, const uint64_t *ids, size_t n,
                         uint64_t *keys, uint32_t *index, size_t *n_keys);
 
+/* Puts the keys of each server (fl_server_of) together, server by server, within
+   which they keep their order; index[0, n), as it was made with the keys, follows
+   them. Indices that are not below n_keys stay. room is for n_keys u64 and as
+   many u32. */
+void fl_unique_group(uint64_t *keys, size_t n_keys, int n_servers,
+                     uint32_t *index, size_t n, void *room);
+/* The bytes of that. */
+static inline size_t fl_unique_group_bytes(size_t n_keys)
+{
+    return n_keys * (sizeof(uint64_t) + sizeof(uint32_t));
+}
+
 #endif

@@ -692,7 +692,8 @@ void fl_cluster_port_init(fl_cluster_port *p, fl_cluster *c, const char *name,
                          .life = life,
                          .has_own_deadline = true,
                          .rank = c->a.dist->config.rank,
-                         .n_workers = c->a.dist->config.n_trainers };
+                         .n_workers = c->a.dist->config.n_trainers,
+                         .n_servers = c->a.dist->config.n_servers };
     p->cluster = c;
     c->port = &p->comm;
 }

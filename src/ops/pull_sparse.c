@@ -2,7 +2,9 @@
  *
  * The ids of all lists are united: each different id is asked for once, in
  * order of first appearance, and Index says for every id which of the rows is
- * its own. Rows and Index then serve any lookup as table and ids.
+ * its own. Rows and Index then serve any lookup as table and ids. Where several
+ * servers have the rows, the ids of each are together: so neither the keys nor
+ * the rows, nor their gradients afterwards, have to be sorted out on their way.
  *
  * The padding id, if it occurs, is the last of Keys: its row is zeros, and the
  * table is not asked for it.
@@ -148,6 +150,22 @@ static void move_to_end(uint64_t *keys, size_t n_keys, size_t at,
             index[i] -= index[i] > at;
 }
 
+/* Those to ask for, server by server. */
+static fl_status group_keys(fl_op_ctx *c, size_t n_keys, uint32_t *index,
+                            size_t n)
+{
+    int n_servers = c->comm->n_servers;
+    void *room;
+
+    if (n_servers < 2)
+        return FL_OK;
+    room = fl_scratch(c, fl_unique_group_bytes(n_keys));
+    if (!room)
+        return FL_NOMEM(c);
+    fl_unique_group(fl_out(c, KEYS), n_keys, n_servers, index, n, room);
+    return FL_OK;
+}
+
 /* Fills Keys and Index and counts the keys, those to ask for as well. */
 static fl_status number_ids(fl_op_ctx *c, pull_state *s)
 {
@@ -166,6 +184,7 @@ static fl_status number_ids(fl_op_ctx *c, pull_state *s)
         move_to_end(keys, s->n_keys, padding, index, total);
         s->request.rows.n--;
     }
+    FL_TRY(group_keys(c, s->request.rows.n, index, total));
     spread_index(c, index);
     return FL_OK;
 }

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -70,6 +71,60 @@ static void the_smallest_and_the_largest_id_are_ids_like_others(void **state)
     fl_unique_release(&u);
 }
 
+/* index[n - 1] is of no key. */
+static void check_groups(const uint64_t *ids, size_t n, int n_servers)
+{
+    static uint64_t keys[N_MAX], before[N_MAX], room[2 * N_MAX];
+    static uint32_t index[N_MAX], index_before[N_MAX];
+    size_t n_keys = naive(ids, n - 1, before, index_before);
+
+    index_before[n - 1] = (uint32_t)n_keys;
+    memcpy(keys, before, sizeof(keys));
+    memcpy(index, index_before, sizeof(index));
+    fl_unique_group(keys, n_keys, n_servers, index, n, room);
+    for (size_t i = 0; i + 1 < n; i++)
+        assert_int_equal(keys[index[i]], ids[i]);
+    assert_int_equal(index[n - 1], n_keys);
+    for (size_t i = 1; i < n_keys; i++) {
+        int a = fl_server_of(keys[i - 1], n_servers);
+        int b = fl_server_of(keys[i], n_servers);
+
+        assert_true(a <= b);
+    }
+}
+
+static void keys_are_put_together_server_by_server(void **state)
+{
+    static uint64_t ids[N_MAX];
+
+    (void)state;
+    for (size_t i = 0; i < N_MAX; i++)
+        ids[i] = fl_mix64(i) % 700;
+    for (int n_servers = 1; n_servers < 20; n_servers += 3)
+        for (size_t n = 1; n <= N_MAX; n = n * 2 + 3)
+            check_groups(ids, n, n_servers);
+    check_groups(ids, N_MAX, FL_SHARDS);
+}
+
+static void keys_of_a_server_keep_their_order(void **state)
+{
+    uint64_t keys[64], room[2 * 64];
+    uint32_t index[64], last[2] = { 0, 0 };
+    bool is_in_order = true;
+
+    (void)state;
+    for (uint32_t i = 0; i < 64; i++)
+        keys[index[i] = i] = i;
+    fl_unique_group(keys, 64, 2, index, 64, room);
+    for (uint32_t i = 0; i < 64; i++) {
+        int s = fl_server_of(i, 2);
+
+        is_in_order &= index[i] >= last[s];
+        last[s] = index[i];
+    }
+    assert_true(is_in_order);
+}
+
 static void an_empty_batch_has_no_keys(void **state)
 {
     const uint64_t none = 0;
@@ -130,6 +185,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(different_ids_come_in_order_of_first_appearance),
         cmocka_unit_test(the_smallest_and_the_largest_id_are_ids_like_others),
+        cmocka_unit_test(keys_are_put_together_server_by_server),
+        cmocka_unit_test(keys_of_a_server_keep_their_order),
         cmocka_unit_test(an_empty_batch_has_no_keys),
         cmocka_unit_test(a_small_batch_after_a_large_one_starts_clean),
         cmocka_unit_test(too_many_ids_are_refused),

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "table_kit.h"
 
 /* --- init_table ----------------------------------------------------------- */
@@ -155,6 +156,26 @@ static void the_padding_comes_last_as_zeros_and_is_not_asked_for(void **state)
     assert_memory_equal((float *)f->out[ROWS].t[0]->data + 3 * DIM, zeros,
                         sizeof(zeros));
     assert_int_equal(f->fake->n_asked, 3);
+}
+
+static void ids_of_one_server_are_asked_for_together(void **state)
+{
+    static const int64_t ids[] = { 19, 7, 0, 5, 19 };
+    static const uint64_t keys[] = { 7, 5, 19, 0 };
+    static const int64_t want[] = { 2, 0, 3, 1, 2 };
+    table_op *f = *state;
+
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(fl_server_of(keys[i], 2), i / 2);
+    f->fake->port.n_servers = 2;
+    table_op_begin(f,
+                   "op pull_sparse (Ids=j) -> (Rows=rows, Index=x, Keys=found) "
+                   "{table=t, dim=3}");
+    table_op_give(f, 0, ids_of(ids, 5));
+    assert_int_equal(table_op_run(f), FL_OK);
+    expect_keys(f, keys, 4);
+    expect_index(f, 0, want);
+    expect_first_rows(f, keys, 4);
 }
 
 static void a_padding_that_does_not_occur_changes_nothing(void **state)
@@ -377,6 +398,7 @@ int main(void)
         TEST(pull_asks_for_each_id_once),
         TEST(pull_without_create_makes_no_rows),
         TEST(the_padding_comes_last_as_zeros_and_is_not_asked_for),
+        TEST(ids_of_one_server_are_asked_for_together),
         TEST(a_padding_that_does_not_occur_changes_nothing),
         TEST(padding_alone_asks_for_nothing),
         TEST(pull_without_a_backend_is_refused),

@@ -138,6 +138,77 @@ static void any_number_of_servers_is_like_one_table(void **state)
         check_like_one_table(n);
 }
 
+static void check_assign(int n_servers)
+{
+    fl_table *emb = lone_table("emb", SETTINGS, 3);
+    outcome o = { 0 };
+    job j;
+
+    job_init(&j, n_servers, 1, &calm);
+    job_wait(&j);
+    assert_ok(job_declare(&j, 0, TEXT));
+    assert_ok(fl_client_assign(
+        j.clients[0], &(fl_client_values){ 0, DIM, keys, N_KEYS, grads },
+        (fl_ending){ on_outcome, &o }));
+    assert_ok(job_end(&j, &o));
+    assert_ok(fl_table_assign(emb, keys, N_KEYS, grads));
+    assert_int_equal(job_hash(&j, 0), lone_hash(emb));
+    job_release(&j);
+    fl_table_destroy(emb);
+}
+
+/* Keys of the same server keep their order. */
+static void sort_by_server(int n_servers)
+{
+    static uint64_t sorted[N_KEYS];
+    size_t n = 0;
+
+    for (int s = 0; s < n_servers; s++)
+        for (size_t i = 0; i < N_KEYS; i++)
+            if (fl_server_of(keys[i], n_servers) == s)
+                sorted[n++] = keys[i];
+    memcpy(keys, sorted, sizeof(keys));
+}
+
+static void keys_that_come_server_by_server_stay_as_they_lie(void **state)
+{
+    for (int n = 2; n <= SERVERS_MAX; n++) {
+        sort_by_server(n);
+        check_like_one_table(n);
+        check_assign(n);
+        make_data(state);
+    }
+}
+
+/* One of the two items in the order of servers, the other not. */
+static void items_of_one_request_may_have_keys_in_any_order(void **state)
+{
+    static const uint32_t dims[] = { DIM, CTR_DIM };
+    static uint64_t sorted[N_KEYS];
+    static float a[N_KEYS * DIM], b[N_KEYS * CTR_DIM];
+    fl_job_pull_item items[] = { { 0, sorted, N_KEYS, FL_PULL_CREATE, a },
+                                 { 1, keys, N_KEYS, FL_PULL_CREATE, b } };
+    fl_table *emb = lone_table("emb", SETTINGS, 3);
+    float *want = calloc(N_KEYS, DIM * sizeof(float));
+    outcome o = { 0 };
+    job j;
+
+    sort_by_server(2);
+    memcpy(sorted, keys, sizeof(keys));
+    make_data(state);
+    job_init(&j, 2, 1, &calm);
+    job_wait(&j);
+    assert_ok(job_declare(&j, 0, TEXT));
+    assert_ok(fl_client_pull(j.clients[0], items, dims, 2,
+                             (fl_ending){ on_outcome, &o }));
+    assert_ok(job_end(&j, &o));
+    assert_ok(fl_table_pull(emb, sorted, N_KEYS, FL_PULL_CREATE, want));
+    assert_memory_equal(a, want, sizeof(a));
+    job_release(&j);
+    fl_table_destroy(emb);
+    free(want);
+}
+
 static void a_call_is_one_request_per_server(void **state)
 {
     float out[N_KEYS * (DIM + CTR_DIM)];
@@ -198,25 +269,6 @@ static void a_request_without_keys_is_done_at_once(void **state)
     assert_true(o.is_over);
     assert_int_equal(o.err.status, FL_OK);
     job_release(&j);
-}
-
-static void check_assign(int n_servers)
-{
-    fl_table *emb = lone_table("emb", SETTINGS, 3);
-    outcome o = { 0 };
-    job j;
-
-    job_init(&j, n_servers, 1, &calm);
-    job_wait(&j);
-    assert_ok(job_declare(&j, 0, TEXT));
-    assert_ok(fl_client_assign(
-        j.clients[0], &(fl_client_values){ 0, DIM, keys, N_KEYS, grads },
-        (fl_ending){ on_outcome, &o }));
-    assert_ok(job_end(&j, &o));
-    assert_ok(fl_table_assign(emb, keys, N_KEYS, grads));
-    assert_int_equal(job_hash(&j, 0), lone_hash(emb));
-    job_release(&j);
-    fl_table_destroy(emb);
 }
 
 static void values_are_assigned_like_to_one_table(void **state)
@@ -681,6 +733,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_server_has_a_range_of_shards),
         cmocka_unit_test(any_number_of_servers_is_like_one_table),
+        cmocka_unit_test(keys_that_come_server_by_server_stay_as_they_lie),
+        cmocka_unit_test(items_of_one_request_may_have_keys_in_any_order),
         cmocka_unit_test(a_call_is_one_request_per_server),
         cmocka_unit_test(servers_without_keys_are_not_asked),
         cmocka_unit_test(a_request_without_keys_is_done_at_once),

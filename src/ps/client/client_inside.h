@@ -41,12 +41,14 @@ typedef struct fl_request_part {
 /* The keys of one item that go to one server, and what belongs to them. */
 typedef struct fl_cell {
     uint64_t n, filled;
+    uint64_t first;   /* row of the item, where keys stay in their order */
     uint64_t *keys;
     void *coded_keys; /* of the payload; NULL: the keys themselves are */
     uint8_t *values;  /* of a push or an assign, as they travel */
     float *shows, *clicks;
     uint32_t *counts;
-    uint32_t *places; /* of a pull: the rows of the caller; NULL: in order */
+    uint32_t *places; /* of a pull: the rows of the caller; NULL: as they
+                         follow on the first */
 } fl_cell;
 
 /* Rows, by item; cells by server and item (client_rows.c). */
@@ -58,6 +60,7 @@ typedef struct fl_request_rows {
     fl_buf coded;   /* values, and for one server keys, as they travel */
     fl_buf body;    /* what is gathered */
     fl_buf servers; /* of the keys of all items, 16 bits each */
+    bool is_in_order; /* each server's keys of an item follow on one another */
 } fl_request_rows;
 
 /* Where the values of a block go when its server has answered. */

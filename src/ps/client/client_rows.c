@@ -7,7 +7,8 @@
  *     server 0: cell of item 0, cell of item 1, ...   server 1: ...   places
  *
  * Within a cell keys keep the caller's order, so that equal keys are added up
- * in the same order whatever the number of servers. With one server nothing is
+ * in the same order whatever the number of servers. Where the keys of an item come
+ * server by server (pull_sparse numbers them so), and with one server, nothing is
  * scattered: the payload is the caller's own memory behind a head. Values that
  * travel coded are encoded before all that, as one run of each item, and then
  * scattered as bytes.
@@ -146,13 +147,13 @@ static void encode_keys(fl_rows_item *it, layout *m)
         fl_keys_encode(it->rows.keys, it->rows.n, it->key_width, to);
 }
 
-/* Keys for several servers are encoded when each has got its own. */
+/* Keys that are coded for several servers are so when each has got its own. */
 static void encode_all(fl_request *r, layout *m)
 {
     for (size_t i = 0; i < r->rows.items.len; i++) {
         fl_rows_item *it = &r->rows.items.data[i];
 
-        if (r->client->o.n_servers == 1)
+        if (r->client->o.n_servers == 1 || !it->key_width)
             encode_keys(it, m);
         encode_values(it, m);
     }
@@ -171,7 +172,151 @@ static fl_status encode(fl_request *r)
     return FL_OK;
 }
 
-/* --- one server: in place ------------------------------------------------- */
+/* --- the cells ------------------------------------------------------------ */
+
+static fl_cell *cell_of(const fl_request *r, int server, size_t item)
+{
+    return &r->rows.cells.data[(size_t)server * r->rows.items.len + item];
+}
+
+static uint64_t n_keys(const fl_request *r)
+{
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < r->rows.items.len; i++)
+        n += r->rows.items.data[i].rows.n;
+    return n;
+}
+
+/* The server of each key; whether the keys are in the order of servers. */
+static bool find_servers(const fl_rows *rows, int n_servers, uint16_t *to)
+{
+    bool is_in_order = true;
+    uint16_t last = 0;
+
+    for (uint64_t j = 0; j < rows->n; j++) {
+        to[j] = (uint16_t)fl_server_of(rows->keys[j], n_servers);
+        is_in_order &= to[j] >= last;
+        last = to[j];
+    }
+    return is_in_order;
+}
+
+/* The first of n places in order that belongs to a server behind `server`. */
+static uint64_t end_of(const uint16_t *servers, uint64_t n, int server)
+{
+    uint64_t lo = 0, hi = n;
+
+    while (lo < hi) {
+        uint64_t mid = lo + (hi - lo) / 2;
+
+        if (servers[mid] <= server)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+static void cut_item(fl_request *r, size_t item, const uint16_t *servers)
+{
+    uint64_t n = r->rows.items.data[item].rows.n, at = 0;
+
+    for (int s = 0; s < r->client->o.n_servers; s++) {
+        fl_cell *c = cell_of(r, s, item);
+
+        c->first = at;
+        at = end_of(servers, n, s);
+        c->n = at - c->first;
+    }
+}
+
+static void count_item(fl_request *r, size_t item, const uint16_t *servers)
+{
+    for (uint64_t j = 0; j < r->rows.items.data[item].rows.n; j++)
+        cell_of(r, servers[j], item)->n++;
+}
+
+/* Finds the server of each key, once for all. */
+static fl_status count_keys(fl_request *r)
+{
+    int n_servers = r->client->o.n_servers;
+    size_t n = r->rows.items.len;
+    uint16_t *to;
+
+    FL_TRY(fl_request_grow(r, &r->rows.servers, n_keys(r) * sizeof(*to)));
+    to = r->rows.servers.data;
+    for (size_t i = 0; i < n * (size_t)n_servers; i++)
+        fl_vec_push(&r->rows.cells, ((fl_cell){ 0 }));
+    r->rows.is_in_order = true;
+    for (size_t i = 0; i < n; i++) {
+        const fl_rows *rows = &r->rows.items.data[i].rows;
+
+        if (find_servers(rows, n_servers, to)) {
+            cut_item(r, i, to);
+        } else {
+            count_item(r, i, to);
+            r->rows.is_in_order = false;
+        }
+        to += rows->n;
+    }
+    return FL_OK;
+}
+
+/* With one server they are all its own. */
+static void give_all(fl_request *r)
+{
+    for (size_t i = 0; i < r->rows.items.len; i++)
+        fl_vec_push(&r->rows.cells,
+                    ((fl_cell){ .n = r->rows.items.data[i].rows.n }));
+    r->rows.is_in_order = true;
+}
+
+/* The rows of a cell whose keys stay in their order. They are all rows of an
+   item that is coded. */
+static fl_rows_item slice_of(const fl_rows_item *it, const fl_cell *c)
+{
+    fl_rows_item s = *it;
+    fl_rows *r = &s.rows;
+
+    r->n = (size_t)c->n;
+    if (!c->first)
+        return s;
+    r->keys += c->first;
+    s.coded_keys = r->keys;
+    if (!r->values)
+        return s;
+    r->values += c->first * r->dim;
+    s.coded_values = r->values;
+    r->shows = r->shows ? r->shows + c->first : NULL;
+    r->clicks = r->clicks ? r->clicks + c->first : NULL;
+    r->counts = r->counts ? r->counts + c->first : NULL;
+    return s;
+}
+
+/* Head of the part of a server, and its items in `heads`. It is the first piece,
+   so it comes before all others. */
+static void pack_heads(fl_request *r, int server)
+{
+    fl_request_part *p = &r->parts[server];
+
+    r->rows.heads.len = 0;
+    for (size_t i = 0; i < r->rows.items.len; i++) {
+        fl_rows_item head =
+            slice_of(&r->rows.items.data[i], cell_of(r, server, i));
+
+        if (!head.rows.n && !is_push(r))
+            continue;
+        fl_vec_push(&r->rows.heads, head);
+        if (is_pull(r))
+            p->reply_bytes += fl_codec_bytes(head.codec, n_values(&head));
+    }
+    if (!r->rows.heads.len)
+        return;
+    pack_head(r, p, r->rows.heads.data, r->rows.heads.len);
+}
+
+/* --- in place ------------------------------------------------------------- */
 
 /* Keys, then what a push or an assign has for them; where a push goes on with
    another item, zeros up to a multiple of 8. */
@@ -197,61 +342,19 @@ static void add_pieces(fl_request_part *p, const fl_rows_item *it, bool is_last)
         fl_part_add(p, zeros, padding(value_bytes + words * sizeof(float)));
 }
 
-static void scatter_to_one(fl_request *r)
+static void scatter_in_place(fl_request *r)
 {
-    fl_request_part *p = &r->parts[0];
-    size_t n = r->rows.items.len;
+    for (int s = 0; s < r->client->o.n_servers; s++) {
+        size_t n;
 
-    if (!n)
-        return;
-    pack_head(r, p, r->rows.items.data, n);
-    for (size_t i = 0; i < n; i++) {
-        const fl_rows_item *it = &r->rows.items.data[i];
-
-        add_pieces(p, it, i + 1 == n);
-        fl_vec_push(&r->rows.cells, ((fl_cell){ .n = it->rows.n }));
-        if (is_pull(r))
-            p->reply_bytes += fl_codec_bytes(it->codec, n_values(it));
+        pack_heads(r, s);
+        n = r->rows.heads.len;
+        for (size_t i = 0; i < n; i++)
+            add_pieces(&r->parts[s], &r->rows.heads.data[i], i + 1 == n);
     }
 }
 
 /* --- several servers: counted, then gathered ------------------------------ */
-
-static fl_cell *cell_of(const fl_request *r, int server, size_t item)
-{
-    return &r->rows.cells.data[(size_t)server * r->rows.items.len + item];
-}
-
-static uint64_t n_keys(const fl_request *r)
-{
-    uint64_t n = 0;
-
-    for (size_t i = 0; i < r->rows.items.len; i++)
-        n += r->rows.items.data[i].rows.n;
-    return n;
-}
-
-/* Finds the server of each key, once for all. */
-static fl_status count_keys(fl_request *r)
-{
-    int n_servers = r->client->o.n_servers;
-    size_t n = r->rows.items.len;
-    uint16_t *to;
-
-    FL_TRY(fl_request_grow(r, &r->rows.servers, n_keys(r) * sizeof(*to)));
-    to = r->rows.servers.data;
-    for (size_t i = 0; i < n * (size_t)n_servers; i++)
-        fl_vec_push(&r->rows.cells, ((fl_cell){ 0 }));
-    for (size_t i = 0; i < n; i++) {
-        const fl_rows *rows = &r->rows.items.data[i].rows;
-
-        for (uint64_t j = 0; j < rows->n; j++) {
-            *to = (uint16_t)fl_server_of(rows->keys[j], n_servers);
-            cell_of(r, *to++, i)->n++;
-        }
-    }
-    return FL_OK;
-}
 
 /* Zeros behind values that do not fill their last word. */
 static uint8_t *take_values(layout *m, fl_codec codec, uint64_t n)
@@ -326,28 +429,6 @@ static void place_rows(fl_request *r, layout *m)
             take(m, r->rows.cells.data[i].n * sizeof(uint32_t));
 }
 
-/* Heads of the parts; they are the first pieces, so they come before the body
-   is placed. */
-static void pack_heads(fl_request *r, int server)
-{
-    fl_request_part *p = &r->parts[server];
-
-    r->rows.heads.len = 0;
-    for (size_t i = 0; i < r->rows.items.len; i++) {
-        fl_rows_item head = r->rows.items.data[i];
-
-        head.rows.n = (size_t)cell_of(r, server, i)->n;
-        if (!head.rows.n && !is_push(r))
-            continue;
-        fl_vec_push(&r->rows.heads, head);
-        if (is_pull(r))
-            p->reply_bytes += fl_codec_bytes(head.codec, n_values(&head));
-    }
-    if (!r->rows.heads.len)
-        return;
-    pack_head(r, p, r->rows.heads.data, r->rows.heads.len);
-}
-
 static void place_all(fl_request *r, layout *m)
 {
     for (int s = 0; s < r->client->o.n_servers; s++)
@@ -406,10 +487,8 @@ static void encode_cells(fl_request *r, int server)
 static fl_status scatter_to_many(fl_request *r)
 {
     layout m = { 0 };
-    const uint16_t *servers;
+    const uint16_t *servers = r->rows.servers.data;
 
-    FL_TRY(count_keys(r));
-    servers = r->rows.servers.data;
     place_all(r, &m);
     FL_TRY(fl_request_grow(r, &r->rows.body, m.at));
     for (int s = 0; s < r->client->o.n_servers; s++)
@@ -430,12 +509,26 @@ static fl_status scatter_to_many(fl_request *r)
 
 /* --- sending and receiving ------------------------------------------------ */
 
+/* Parts of a run of coded values need not begin where a word does. */
+static bool is_in_place(const fl_request *r)
+{
+    bool is_plain = true;
+
+    for (size_t i = 0; i < r->rows.items.len; i++)
+        is_plain &= r->rows.items.data[i].codec == FL_CODEC_F32;
+    return r->client->o.n_servers == 1 || (is_plain && r->rows.is_in_order);
+}
+
 static fl_status scatter(fl_request *r)
 {
     FL_TRY(encode(r));
-    if (r->client->o.n_servers > 1)
+    if (r->client->o.n_servers == 1)
+        give_all(r);
+    else
+        FL_TRY(count_keys(r));
+    if (!is_in_place(r))
         return scatter_to_many(r);
-    scatter_to_one(r);
+    scatter_in_place(r);
     return FL_OK;
 }
 
@@ -447,7 +540,8 @@ static void scatter_cell(const fl_cell *c, const fl_rows_item *it,
     if (c->places)
         fl_codec_decode_rows(it->codec, &rows, out);
     else
-        fl_codec_decode(it->codec, values, c->n * it->rows.dim, out);
+        fl_codec_decode(it->codec, values, c->n * it->rows.dim,
+                        out + c->first * it->rows.dim);
 }
 
 static fl_status take_rows(fl_request *r, const fl_request_part *p)

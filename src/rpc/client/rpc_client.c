@@ -677,6 +677,14 @@ static void on_wake(void *arg)
     fl_rpc_client_leave(l);
 }
 
+/* Who posted before this may be about to call, too: they leave together. */
+static void wake_last(void *arg)
+{
+    fl_rpc_client *l = arg;
+
+    fl_loop_post_deferred(l->loop, on_wake, l);
+}
+
 void fl_rpc_client_call(fl_rpc_client *l, const fl_rpc_call *c)
 {
     fl_rpc_client_entry *e = fl_alloc(sizeof(*e));
@@ -693,7 +701,7 @@ void fl_rpc_client_call(fl_rpc_client *l, const fl_rpc_call *c)
     }
     fl_unlock(&l->mu);
     if (must_post && c->may_coalesce)
-        fl_loop_post_deferred(l->loop, on_wake, l);
+        fl_loop_post_deferred(l->loop, wake_last, l);
     else if (must_post)
         fl_loop_post(l->loop, on_wake, l);
 }
