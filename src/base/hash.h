@@ -46,9 +46,14 @@ static inline uint32_t fl_shard_of(uint64_t key)
     return fl_hash_shard(fl_hash_key(key));
 }
 
+static inline int fl_hash_server(uint64_t hash, int n_servers)
+{
+    return (int)(fl_hash_shard(hash) * (uint32_t)n_servers / FL_SHARDS);
+}
+
 static inline int fl_server_of(uint64_t key, int n_servers)
 {
-    return (int)(fl_shard_of(key) * (uint32_t)n_servers / FL_SHARDS);
+    return fl_hash_server(fl_hash_key(key), n_servers);
 }
 
 #endif

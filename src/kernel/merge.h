@@ -13,13 +13,13 @@
 #include "tensor/rows.h"
 
 typedef struct fl_merger {
-    fl_unique unique;
+    fl_unique unique; /* its n_servers: how the keys come */
     fl_buf keys, values;
 } fl_merger;
 
 void fl_merger_release(fl_merger *m);
 
-/* The batches as one: keys in order of first appearance, values times the scale
+/* The batches as one: keys as fl_unique_run gives them, values times the scale
    of their batch, shows, clicks and counts as they are (they say what happened,
    whatever it counts for). All are as wide as the first, whose rate is the
    result's; there is one at least. The memory is the merger's, or, of a single

@@ -1,6 +1,9 @@
 /* unique.c - a hash of indices: a slot holds 1 + the position of its key in
  * `keys`, so a slot costs four bytes and clearing is one memset. Load is at
  * most one half; collisions walk to the next slot.
+ *
+ * Where keys are to come server by server, each gets its rank among those of its
+ * server when it is found, which its hash tells, too; then all are moved.
  */
 #include "kernel/unique.h"
 
@@ -18,6 +21,7 @@ void fl_unique_release(fl_unique *u)
         fl_data_free(u->slots, u->cap * sizeof(*u->slots));
     u->slots = NULL;
     u->cap = 0;
+    fl_buf_release(&u->room);
 }
 
 static size_t cap_for(size_t n)
@@ -29,40 +33,125 @@ static size_t cap_for(size_t n)
     return cap;
 }
 
+static fl_status no_memory(size_t n)
+{
+    FL_FAIL(FL_ERR_NOMEM, "no memory for a hash of %zu ids", n);
+}
+
 static fl_status grow(fl_unique *u, size_t cap)
 {
     uint32_t *slots = fl_try_alloc(cap * sizeof(*slots));
 
     if (!slots)
-        FL_FAIL(FL_ERR_NOMEM, "no memory for a hash of %zu ids", cap);
-    fl_unique_release(u);
+        return no_memory(cap);
+    if (u->slots)
+        fl_data_free(u->slots, u->cap * sizeof(*u->slots));
     u->slots = slots;
     u->cap = cap;
     return FL_OK;
 }
 
+/* What is known of the keys that are to come server by server. */
+typedef struct servers {
+    int n;
+    uint64_t *before;           /* keys, in order of appearance */
+    uint32_t *ranks;            /* of each among those of its server */
+    uint16_t *of;               /* by key */
+    uint32_t counts[FL_SHARDS]; /* by server */
+} servers;
+
+static void note_server(servers *s, size_t key, uint64_t hash)
+{
+    int server = fl_hash_server(hash, s->n);
+
+    s->of[key] = (uint16_t)server;
+    s->ranks[key] = s->counts[server]++;
+}
+
 /* The loop itself; returns how many ids are different. */
-static size_t number(uint32_t *restrict slots, size_t mask,
-                     const uint64_t *restrict ids, size_t n,
-                     uint64_t *restrict keys, uint32_t *restrict index)
+static inline size_t number(uint32_t *restrict slots, size_t mask,
+                            const uint64_t *restrict ids, size_t n,
+                            uint64_t *restrict keys, uint32_t *restrict index,
+                            servers *by)
 {
     uint32_t n_found = 0;
 
     for (size_t i = 0; i < n; i++) {
-        uint64_t id = ids[i];
-        size_t at = fl_mix64(id) & mask;
+        uint64_t id = ids[i], hash = fl_hash_key(id);
+        size_t at = hash & mask;
         uint32_t s;
 
         while ((s = slots[at]) != 0 && keys[s - 1] != id)
             at = (at + 1) & mask;
         if (s == 0) {
             keys[n_found] = id;
+            if (by)
+                note_server(by, n_found, hash);
             slots[at] = s = ++n_found;
         }
         index[i] = s - 1;
     }
     return n_found;
 }
+
+/* --- server by server ------------------------------------------------------ */
+
+static fl_status open_servers(fl_unique *u, size_t n, servers *s)
+{
+    uint64_t *room = fl_buf_reserve(
+        &u->room, n * (sizeof(*room) + sizeof(*s->ranks) + sizeof(*s->of)));
+
+    if (!room)
+        return no_memory(n);
+    FL_ASSERT(u->n_servers <= FL_SHARDS);
+    s->n = u->n_servers;
+    s->before = room;
+    s->ranks = (uint32_t *)(room + n);
+    s->of = (uint16_t *)(s->ranks + n);
+    memset(s->counts, 0, (size_t)s->n * sizeof(*s->counts));
+    return FL_OK;
+}
+
+/* Counts become where the keys of each server begin. */
+static void find_starts(servers *s)
+{
+    uint32_t at = 0;
+
+    for (int i = 0; i < s->n; i++) {
+        uint32_t count = s->counts[i];
+
+        s->counts[i] = at;
+        at += count;
+    }
+}
+
+static void put_together(servers *s, size_t n_keys, uint64_t *restrict keys,
+                         uint32_t *restrict index, size_t n)
+{
+    uint32_t *restrict to = s->ranks;
+
+    find_starts(s);
+    for (size_t i = 0; i < n_keys; i++) {
+        to[i] += s->counts[s->of[i]];
+        keys[to[i]] = s->before[i];
+    }
+    for (size_t i = 0; i < n; i++)
+        index[i] = to[index[i]];
+}
+
+static fl_status number_by_server(fl_unique *u, size_t mask,
+                                  const uint64_t *ids, size_t n, uint64_t *keys,
+                                  uint32_t *index, size_t *n_keys)
+{
+    servers s;
+
+    FL_TRY(open_servers(u, n, &s));
+    *n_keys = number(u->slots, mask, ids, n, s.before, index, &s);
+    put_together(&s, *n_keys, keys, index, n);
+    return FL_OK;
+}
+
+/* --- all --------------------------------------------------------------------- */
 
 fl_status fl_unique_run(fl_unique *u, const uint64_t *ids, size_t n,
                         uint64_t *keys, uint32_t *index, size_t *n_keys)
@@ -78,47 +167,8 @@ fl_status fl_unique_run(fl_unique *u, const uint64_t *ids, size_t n,
     /* Only what this batch needs is cleared: a small batch after a large one
        stays cheap. */
     memset(u->slots, 0, cap * sizeof(*u->slots));
-    *n_keys = number(u->slots, cap - 1, ids, n, keys, index);
+    if (u->n_servers > 1)
+        return number_by_server(u, cap - 1, ids, n, keys, index, n_keys);
+    *n_keys = number(u->slots, cap - 1, ids, n, keys, index, NULL);
     return FL_OK;
-}
-
-/* --- by server ------------------------------------------------------------ */
-
-/* Where the keys of each server begin, of those in `servers`. */
-static void find_starts(const uint32_t *servers, size_t n, int n_servers,
-                        uint32_t *starts)
-{
-    uint32_t at = 0;
-
-    memset(starts, 0, (size_t)n_servers * sizeof(*starts));
-    for (size_t i = 0; i < n; i++)
-        starts[servers[i]]++;
-    for (int s = 0; s < n_servers; s++) {
-        uint32_t count = starts[s];
-
-        starts[s] = at;
-        at += count;
-    }
-}
-
-void fl_unique_group(uint64_t *keys, size_t n_keys, int n_servers,
-                     uint32_t *index, size_t n, void *room)
-{
-    uint64_t *before = room;
-    uint32_t *to = (uint32_t *)(before + n_keys);
-    uint32_t starts[FL_SHARDS];
-
-    FL_ASSERT(n_servers <= FL_SHARDS);
-    for (size_t i = 0; i < n_keys; i++)
-        to[i] = (uint32_t)fl_server_of(keys[i], n_servers);
-    find_starts(to, n_keys, n_servers, starts);
-    if (n_keys)
-        memcpy(before, keys, n_keys * sizeof(*keys));
-    for (size_t i = 0; i < n_keys; i++) {
-        to[i] = starts[to[i]]++;
-        keys[to[i]] = before[i];
-    }
-    for (size_t i = 0; i < n; i++)
-        if (index[i] < n_keys)
-            index[i] = to[index[i]];
 }

@@ -11,33 +11,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/status.h"
 
 typedef struct fl_unique {
     uint32_t *slots; /* 1 + index into keys; 0 is free */
     size_t cap;
+    /* More than one: different ids come server by server (fl_server_of). */
+    int n_servers;
+    fl_buf room; /* for that */
 } fl_unique;
 
 void fl_unique_release(fl_unique *u);
 
-/* Writes the different ids in order of first appearance to keys[0, *n_keys)
-   and, for each id, its index in keys to index[i]. keys and index have room
-   for n. Fails with FL_ERR_NOMEM, or FL_ERR_INVAL when n does not fit in 31
-   bits. */
+/* Writes the different ids in order of first appearance, of each server where
+   there are several, to keys[0, *n_keys) and, for each id, its index in keys to
+   index[i]. keys and index have room for n. Fails with FL_ERR_NOMEM, or
+   FL_ERR_INVAL when n does not fit in 31 bits. */
 FL_MUST_CHECK
 fl_status fl_unique_run(fl_unique *u, const uint64_t *ids, size_t n,
                         uint64_t *keys, uint32_t *index, size_t *n_keys);
-
-/* Puts the keys of each server (fl_server_of) together, server by server, within
-   which they keep their order; index[0, n), as it was made with the keys, follows
-   them. Indices that are not below n_keys stay. room is for n_keys u64 and as
-   many u32. */
-void fl_unique_group(uint64_t *keys, size_t n_keys, int n_servers,
-                     uint32_t *index, size_t n, void *room);
-/* The bytes of that. */
-static inline size_t fl_unique_group_bytes(size_t n_keys)
-{
-    return n_keys * (sizeof(uint64_t) + sizeof(uint32_t));
-}
 
 #endif

@@ -582,6 +582,7 @@ static void init_variables(async_comm *a)
 
         v->owner = a;
         fl_gradient_pool_init(&v->pool);
+        v->merger.unique.n_servers = a->port.comm.n_servers;
         if (i < n_tables)
             v->table = &a->dist->tables.data[i];
         else

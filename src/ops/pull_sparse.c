@@ -150,22 +150,6 @@ static void move_to_end(uint64_t *keys, size_t n_keys, size_t at,
             index[i] -= index[i] > at;
 }
 
-/* Those to ask for, server by server. */
-static fl_status group_keys(fl_op_ctx *c, size_t n_keys, uint32_t *index,
-                            size_t n)
-{
-    int n_servers = c->comm->n_servers;
-    void *room;
-
-    if (n_servers < 2)
-        return FL_OK;
-    room = fl_scratch(c, fl_unique_group_bytes(n_keys));
-    if (!room)
-        return FL_NOMEM(c);
-    fl_unique_group(fl_out(c, KEYS), n_keys, n_servers, index, n, room);
-    return FL_OK;
-}
-
 /* Fills Keys and Index and counts the keys, those to ask for as well. */
 static fl_status number_ids(fl_op_ctx *c, pull_state *s)
 {
@@ -177,6 +161,7 @@ static fl_status number_ids(fl_op_ctx *c, pull_state *s)
 
     if (!ids || !index)
         return FL_NOMEM(c);
+    s->unique.n_servers = c->comm->n_servers;
     FL_TRY(fl_unique_run(&s->unique, ids, total, keys, index, &s->n_keys));
     padding = find_padding(c, s->n_keys);
     s->request.rows.n = s->n_keys;
@@ -184,7 +169,6 @@ static fl_status number_ids(fl_op_ctx *c, pull_state *s)
         move_to_end(keys, s->n_keys, padding, index, total);
         s->request.rows.n--;
     }
-    FL_TRY(group_keys(c, s->request.rows.n, index, total));
     spread_index(c, index);
     return FL_OK;
 }

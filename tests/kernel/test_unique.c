@@ -4,7 +4,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <cmocka.h>
 
@@ -71,58 +70,38 @@ static void the_smallest_and_the_largest_id_are_ids_like_others(void **state)
     fl_unique_release(&u);
 }
 
-/* index[n - 1] is of no key. */
-static void check_groups(const uint64_t *ids, size_t n, int n_servers)
+static void check_groups(fl_unique *u, const uint64_t *ids, size_t n)
 {
-    static uint64_t keys[N_MAX], before[N_MAX], room[2 * N_MAX];
-    static uint32_t index[N_MAX], index_before[N_MAX];
-    size_t n_keys = naive(ids, n - 1, before, index_before);
+    static uint64_t keys[N_MAX], in_order[N_MAX];
+    static uint32_t index[N_MAX], index_in_order[N_MAX];
+    size_t n_keys = SIZE_MAX, at = 0;
+    size_t n_want = naive(ids, n, in_order, index_in_order);
 
-    index_before[n - 1] = (uint32_t)n_keys;
-    memcpy(keys, before, sizeof(keys));
-    memcpy(index, index_before, sizeof(index));
-    fl_unique_group(keys, n_keys, n_servers, index, n, room);
-    for (size_t i = 0; i + 1 < n; i++)
+    assert_int_equal(fl_unique_run(u, ids, n, keys, index, &n_keys), FL_OK);
+    assert_int_equal(n_keys, n_want);
+    for (size_t i = 0; i < n; i++)
         assert_int_equal(keys[index[i]], ids[i]);
-    assert_int_equal(index[n - 1], n_keys);
-    for (size_t i = 1; i < n_keys; i++) {
-        int a = fl_server_of(keys[i - 1], n_servers);
-        int b = fl_server_of(keys[i], n_servers);
-
-        assert_true(a <= b);
-    }
+    for (int s = 0; s < u->n_servers; s++)
+        for (size_t i = 0; i < n_want; i++)
+            if (fl_server_of(in_order[i], u->n_servers) == s)
+                assert_int_equal(keys[at++], in_order[i]);
 }
 
-static void keys_are_put_together_server_by_server(void **state)
+static void ids_come_server_by_server_and_in_order_within(void **state)
 {
+    static const int n_servers[] = { 2, 3, 7, FL_SHARDS };
     static uint64_t ids[N_MAX];
 
     (void)state;
     for (size_t i = 0; i < N_MAX; i++)
         ids[i] = fl_mix64(i) % 700;
-    for (int n_servers = 1; n_servers < 20; n_servers += 3)
-        for (size_t n = 1; n <= N_MAX; n = n * 2 + 3)
-            check_groups(ids, n, n_servers);
-    check_groups(ids, N_MAX, FL_SHARDS);
-}
+    for (size_t k = 0; k < FL_LEN(n_servers); k++) {
+        fl_unique u = { .n_servers = n_servers[k] };
 
-static void keys_of_a_server_keep_their_order(void **state)
-{
-    uint64_t keys[64], room[2 * 64];
-    uint32_t index[64], last[2] = { 0, 0 };
-    bool is_in_order = true;
-
-    (void)state;
-    for (uint32_t i = 0; i < 64; i++)
-        keys[index[i] = i] = i;
-    fl_unique_group(keys, 64, 2, index, 64, room);
-    for (uint32_t i = 0; i < 64; i++) {
-        int s = fl_server_of(i, 2);
-
-        is_in_order &= index[i] >= last[s];
-        last[s] = index[i];
+        for (size_t n = 0; n <= N_MAX; n = n * 2 + 3)
+            check_groups(&u, ids, n);
+        fl_unique_release(&u);
     }
-    assert_true(is_in_order);
 }
 
 static void an_empty_batch_has_no_keys(void **state)
@@ -185,8 +164,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(different_ids_come_in_order_of_first_appearance),
         cmocka_unit_test(the_smallest_and_the_largest_id_are_ids_like_others),
-        cmocka_unit_test(keys_are_put_together_server_by_server),
-        cmocka_unit_test(keys_of_a_server_keep_their_order),
+        cmocka_unit_test(ids_come_server_by_server_and_in_order_within),
         cmocka_unit_test(an_empty_batch_has_no_keys),
         cmocka_unit_test(a_small_batch_after_a_large_one_starts_clean),
         cmocka_unit_test(too_many_ids_are_refused),

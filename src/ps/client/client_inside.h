@@ -41,7 +41,7 @@ typedef struct fl_request_part {
 /* The keys of one item that go to one server, and what belongs to them. */
 typedef struct fl_cell {
     uint64_t n, filled;
-    uint64_t first;   /* row of the item, where keys stay in their order */
+    uint64_t first; /* row of the item, where keys stay in their order */
     uint64_t *keys;
     void *coded_keys; /* of the payload; NULL: the keys themselves are */
     uint8_t *values;  /* of a push or an assign, as they travel */
@@ -57,9 +57,9 @@ typedef struct fl_request_rows {
     FL_VEC(float *) outs;
     FL_VEC(fl_cell) cells;
     FL_VEC(fl_rows_item) heads;
-    fl_buf coded;   /* values, and for one server keys, as they travel */
-    fl_buf body;    /* what is gathered */
-    fl_buf servers; /* of the keys of all items, 16 bits each */
+    fl_buf coded;     /* values, and for one server keys, as they travel */
+    fl_buf body;      /* what is gathered */
+    fl_buf servers;   /* of the keys of all items, 16 bits each */
     bool is_in_order; /* each server's keys of an item follow on one another */
 } fl_request_rows;
 

@@ -16,7 +16,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "kernel/keys.h"
 #include "ps/client/client_inside.h"
 
 /* Of an item in a message, beside its rows; at most. */
@@ -188,20 +188,6 @@ static uint64_t n_keys(const fl_request *r)
     return n;
 }
 
-/* The server of each key; whether the keys are in the order of servers. */
-static bool find_servers(const fl_rows *rows, int n_servers, uint16_t *to)
-{
-    bool is_in_order = true;
-    uint16_t last = 0;
-
-    for (uint64_t j = 0; j < rows->n; j++) {
-        to[j] = (uint16_t)fl_server_of(rows->keys[j], n_servers);
-        is_in_order &= to[j] >= last;
-        last = to[j];
-    }
-    return is_in_order;
-}
-
 /* The first of n places in order that belongs to a server behind `server`. */
 static uint64_t end_of(const uint16_t *servers, uint64_t n, int server)
 {
@@ -252,7 +238,7 @@ static fl_status count_keys(fl_request *r)
     for (size_t i = 0; i < n; i++) {
         const fl_rows *rows = &r->rows.items.data[i].rows;
 
-        if (find_servers(rows, n_servers, to)) {
+        if (fl_key_loops()->servers(to, rows->keys, rows->n, n_servers)) {
             cut_item(r, i, to);
         } else {
             count_item(r, i, to);
