@@ -276,12 +276,19 @@ static void merge_and_exchange(fl_lockstep *l)
 
 #define ALL_THREADS (-1)
 
+static bool is_held(const fl_lockstep *l, const fl_comm_request *r)
+{
+    uint64_t row = sizeof(uint64_t) + r->rows.dim * sizeof(float);
+
+    return r->is_behind && r->rows.n <= l->ops->held_bytes / row;
+}
+
 static fl_status port_pull(fl_comm *c, fl_comm_request *r)
 {
     fl_lockstep *l = (fl_lockstep *)c;
     fl_status st = FL_OK;
 
-    if (!r->is_behind || !l->ops->holds_pulls)
+    if (!is_held(l, r))
         return fl_cluster_port_pull(c, r);
     fl_lock(&l->mu);
     if (l->err.status)

@@ -33,9 +33,9 @@ typedef struct fl_merged {
 /* What a mode adds. All functions get the mode's own struct. */
 typedef struct fl_lockstep_ops {
     const char *name; /* for messages */
-    /* What is pulled for a batch behind the one that is trained waits for the
-       mode to take it, in every exchange that does not fail. */
-    bool holds_pulls;
+    /* Pulls of up to so many bytes for a batch behind the one that is trained
+       wait for the mode to take them, in every exchange that does not fail. */
+    uint64_t held_bytes;
     /* Begins the exchange and does not wait for its end, at which the mode
        calls fl_lockstep_end, from any thread, exactly once. By then the memory
        of fl_lockstep_params has fresh values, unless there was an error. Called

@@ -5,12 +5,18 @@
  *
  * Each once per meeting, and rows are pulled by the batches themselves. All
  * three leave together: a server takes the requests of a trainer in their order,
- * so that what is pulled has what was pushed, and nobody waits in between.
+ * so that what is pulled has what was pushed, and nobody waits in between. Rows of
+ * the next batch are pulled behind them where they are few, since a message of
+ * their own would cost more than to wait for them; many are pulled while this
+ * batch computes.
  */
 #include "base/alloc.h"
 #include "mode/lockstep.h"
 #include "mode/mode.h"
 #include "base/latch.h"
+
+/* Of a pull that is not worth a message of its own, with its answer. */
+#define HELD_BYTES ((uint64_t)256 << 10)
 
 typedef struct half_mode {
     fl_lockstep *core;
@@ -71,15 +77,18 @@ static void half_exchange(void *mode, const fl_merged *g)
 {
     half_mode *m = mode;
     fl_status st = fl_cluster_ready(m->cluster);
+    fl_pull_list pulls;
 
     if (st) {
         fl_lockstep_end(m->core, st);
         return;
     }
+    pulls = fl_lockstep_take_pulls(m->core);
     fl_latch_open(&m->latch, on_over, m);
     push_rows(m, g);
     push_blocks(m, g);
     pull_blocks(m);
+    fl_lockstep_send_pulls(m->core, &pulls);
     fl_latch_done(&m->latch, FL_OK);
 }
 
@@ -105,6 +114,7 @@ static void half_free(void *mode)
 static fl_comm *half_open(fl_cluster *cluster)
 {
     static const fl_lockstep_ops ops = { .name = "half_async",
+                                         .held_bytes = HELD_BYTES,
                                          .exchange = half_exchange,
                                          .step = half_step,
                                          .free = half_free };

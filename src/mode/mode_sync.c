@@ -36,7 +36,7 @@ static void sync_free(void *mode)
 static fl_comm *sync_open(fl_cluster *cluster)
 {
     static const fl_lockstep_ops ops = { .name = "sync",
-                                         .holds_pulls = true,
+                                         .held_bytes = UINT64_MAX,
                                          .exchange = sync_exchange,
                                          .step = sync_step,
                                          .free = sync_free };
