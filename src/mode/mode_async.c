@@ -193,7 +193,8 @@ static void receive(async_comm *a)
         on_received(a, st);
 }
 
-/* A merged gradient of a parameter was applied. In the loop. */
+/* A merged gradient of a parameter is on its way. Servers take requests in their
+   order: what is pulled behind it has it, and needs no message of its own. */
 static void note_sent(async_comm *a)
 {
     receiver *r = &a->receiver;
@@ -335,12 +336,10 @@ static void on_sent(void *arg, fl_status st)
         finish(v, st);
         return;
     }
-    if (!a->has_receiver) {
+    if (a->has_receiver)
+        finish(v, FL_OK);
+    else
         pull_param(v);
-        return;
-    }
-    note_sent(a);
-    finish(v, FL_OK);
 }
 
 /* How much one of the gradients that were taken counts. */
@@ -406,6 +405,8 @@ static void work(void *arg, size_t queue, fl_queue_entry *list, size_t n)
     fl_timeline_add("queue", "merge and send", name_of(v), since);
     if (st)
         finish(v, st);
+    else if (v->param && a->has_receiver)
+        note_sent(a);
 }
 
 /* What the threads of the queues have begun leaves. */
