@@ -495,6 +495,32 @@ static void without_server_0_those_who_wait_are_told(void **state)
     job_end(&j);
 }
 
+/* Trainer 2 goes on to another round on server 1 before it has heard of this. */
+static void
+a_server_without_the_gradients_of_a_member_ends_the_job(void **state)
+{
+    visit v[TRAINERS][SERVERS];
+    answer later;
+    job j;
+
+    (void)state;
+    begin(&j, true);
+    come_everywhere(&j.t[2], 0, v[2]);
+    come_everywhere(&j.t[1], 0, v[1]);
+    expect_waiting(&j, &v[2][1]);
+    send_round(&j.t[2], 1, 1, &later);
+    come_everywhere(&j.t[0], 0, v[0]);
+    for (int i = 0; i < TRAINERS; i++) {
+        expect_visit(&j, &v[i][0], FL_OK, "");
+        expect_visit(&j, &v[i][1], FL_ERR_CLOSED,
+                     i == 2 ? "asked again" : "whose gradients server 1");
+    }
+    expect_answer(&j.c, &later, FL_ERR_CLOSED, "trainer 2");
+    run(&j.c, END_MS);
+    expect_over(&j.c, FL_ERR_CLOSED, "start the job again");
+    job_end(&j);
+}
+
 static void who_has_not_joined_comes_to_no_round(void **state)
 {
     trainer stranger = { .me = { .role = FL_MEMBER_TRAINER, .rank = 1 } };
@@ -530,6 +556,8 @@ int main(void)
         cmocka_unit_test(rows_that_are_pulled_behind_a_round_have_it),
         cmocka_unit_test(a_long_wait_names_who_is_missing_where),
         cmocka_unit_test(without_server_0_those_who_wait_are_told),
+        cmocka_unit_test(
+            a_server_without_the_gradients_of_a_member_ends_the_job),
         cmocka_unit_test(who_has_not_joined_comes_to_no_round),
     };
 

@@ -121,7 +121,7 @@ static void on_decided(void *arg, fl_status st, const fl_frame *f,
     report *p = arg;
     fl_server *s = p->server;
     fl_came_list came = { 0 };
-    fl_status broken = FL_OK;
+    fl_err broken = { 0 };
 
     (void)f;
     if (!st)
@@ -130,10 +130,10 @@ static void on_decided(void *arg, fl_status st, const fl_frame *f,
     if (st)
         refuse_told(s, p, st);
     else
-        broken = settle(s, p->round, &came);
+        fl_err_save(&broken, settle(s, p->round, &came));
     fl_unlock(&s->mu);
-    if (broken)
-        fl_server_give_up(s, fl_last_error());
+    if (broken.status)
+        fl_server_give_up(s, broken.text);
     fl_vec_release(&came);
     fl_payload_free(payload);
     fl_pack_release(&p->payload);
