@@ -134,7 +134,8 @@ static void run_pulls(round_question *q)
     }
 }
 
-/* In the loop of its connection. */
+/* In the loop of its connection. Its trainer waits for all of the answers: it is
+   woken once. */
 static void finish(void *arg)
 {
     round_question *q = arg;
@@ -142,6 +143,7 @@ static void finish(void *arg)
                             .frame = &q->frame,
                             .payload = { q->apply.data, q->apply.len },
                             .reply = q->base.reply };
+    fl_conn *held = fl_reply_hold(q->base.reply);
     uint64_t since = fl_timeline_now();
 
     if (!q->is_orphan && fl_session_data(r.session) == q)
@@ -152,6 +154,8 @@ static void finish(void *arg)
         fl_server_ask_store(q->server, &r);
     fl_timeline_add("serve", fl_msg_name(FL_MSG_APPLY), NULL, since);
     run_pulls(q);
+    if (held)
+        fl_conn_let_go(held);
     question_free(q);
 }
 
