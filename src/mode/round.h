@@ -2,20 +2,19 @@
  * (sync, collective):
  *
  *     ROUND_PUSH, ROUND_DENSE   to all servers, which keep them
- *     BARRIER "round"           at server 0: who takes part, and how many
- *                               samples each of them had
- *     APPLY                     to all servers: the weights of those; the reply
- *                               has the dense parameters
+ *     ROUND                     to all servers, with the samples of this trainer:
+ *                               applied when all have come; the reply has the
+ *                               dense parameters
  *     PULL                      rows of the next batches, if they are known
  *
- * Every trainer asks for APPLY, and those that ask work on it together: all of
- * them got the same answer at the barrier, so they ask for the same. When a
- * trainer's own has been answered by all servers, what it pulls next is of the
- * new round.
+ * All leave together, and nobody waits for a word in between: a server takes the
+ * requests of a trainer in their order, and server 0 decides who is in a round
+ * when all have come to all servers.
  *
- * A server that is the only one takes the requests of a trainer in their order,
- * and is where the barrier is: all leave together then, with ROUND in the place
- * of BARRIER and APPLY, and nobody waits for a word in between.
+ * A mode that weighs by itself has to know who came first: when the servers have
+ * kept what it sent, BARRIER "round" at server 0 in the place of ROUND, and then
+ * APPLY to all servers with the weights. All trainers got the same answer at the
+ * barrier, so they ask for the same. Where servers hold nothing, BARRIER is all.
  *
  * The number of the round is the global step. One round at a time.
  */
@@ -33,7 +32,7 @@ typedef struct fl_round_ops {
        NULL: its samples. */
     uint64_t (*say)(void *mode, uint64_t samples);
     /* What those that came count; refuses a round that it cannot be part of.
-       NULL: as `weighing` has it, by what they said. */
+       NULL: servers weigh, as `weighing` has it, by what they said. */
     fl_status (*weigh)(void *mode, const fl_came_list *came,
                        fl_round_members *out);
     fl_weighing weighing;

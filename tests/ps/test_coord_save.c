@@ -553,6 +553,37 @@ static void who_waits_for_a_calling_trainer_is_held(void **state)
     destroy(w);
 }
 
+/* It has come to server 0, and its gradients are on their way to server 1. */
+static void who_is_on_its_way_to_a_server_is_not_held_yet(void **state)
+{
+    world *w = make(2, 2, NULL);
+    fl_round_guest one = { .rank = 1, .incarnation = 1 };
+    fl_round_guests guests = { .data = &one, .len = 1 };
+    answer in_round = { 0 }, told = { 0 };
+    fl_coord_asker trainer = {
+        .rank = 1, .incarnation = 1, .question = &in_round, .now_ms = w->now_ms
+    };
+    fl_coord_asker server = { .rank = 1,
+                              .question = &told,
+                              .now_ms = w->now_ms };
+
+    (void)state;
+    watch(w, 2, 2);
+    ask_save(w, 0, "/m");
+    prepare(w, 2);
+    cut(w, 0, FL_CUT_CALLING, "x");
+    cut(w, 1, FL_CUT_BUSY, NULL);
+    fl_coord_meet(w->c, &trainer, 0, 1);
+    fl_coord_tick(w->c, w->now_ms);
+    assert_int_not_equal(w->trainers[1].order, FL_CUT_HOLD);
+    fl_coord_round_came(w->c, &server, 0, &guests);
+    assert_int_equal(w->trainers[1].order, FL_CUT_HOLD);
+    cut(w, 1, FL_CUT_HELD, "y");
+    assert_int_equal(w->servers[1].order, FL_SAVE_TAKE_CUT);
+    assert_int_equal(in_round.n + told.n, 0);
+    destroy(w);
+}
+
 static void a_trainer_that_leaves_is_not_waited_for(void **state)
 {
     world *w = make(1, 2, NULL);
@@ -633,6 +664,7 @@ int main(void)
         cmocka_unit_test(an_idle_trainer_makes_the_round_that_others_wait_in),
         cmocka_unit_test(so_does_one_that_was_told_an_earlier_round),
         cmocka_unit_test(who_waits_for_a_calling_trainer_is_held),
+        cmocka_unit_test(who_is_on_its_way_to_a_server_is_not_held_yet),
         cmocka_unit_test(a_trainer_that_leaves_is_not_waited_for),
         cmocka_unit_test(a_trainer_that_comes_during_the_cuts_ends_the_save),
         cmocka_unit_test(a_job_saves_itself_by_steps),

@@ -770,8 +770,9 @@ static void who_meets_gives_the_same_bits_as_who_is_told(void **state)
     static const fl_sim_faults calm = { .seed = 1 };
 
     (void)state;
-    assert_true(train((course){ .n_servers = 1, .meets = true }, &calm) ==
-                train((course){ .n_servers = 1 }, &calm));
+    for (int n = 1; n <= SERVERS_MAX; n++)
+        assert_true(train((course){ .n_servers = n, .meets = true }, &calm) ==
+                    train((course){ .n_servers = 1 }, &calm));
 }
 
 static void rounds_are_applied_once_whatever_breaks(void **state)
@@ -786,8 +787,9 @@ static void rounds_are_applied_once_whatever_breaks(void **state)
     (void)state;
     for (; bad.seed < 9; bad.seed++) {
         assert_true(train((course){ .n_servers = 2 }, &bad) == one);
-        assert_true(train((course){ .n_servers = 1, .meets = true }, &bad) ==
-                    one);
+        for (int n = 1; n <= SERVERS_MAX; n++)
+            assert_true(
+                train((course){ .n_servers = n, .meets = true }, &bad) == one);
     }
 }
 

@@ -227,9 +227,9 @@ static void a_round_that_cannot_be_is_refused(void **state)
     p = pack_meet(0, 3);
     ask_bad(&j.c, j.t[0].links[0], FL_MSG_ROUND, REPEATED, &p,
             "in way 3, which there is not");
-    p = pack_meet(0, 0);
+    p = pack_meet(0, 3);
     ask_bad(&j.c, j.t[0].links[1], FL_MSG_ROUND, REPEATED, &p,
-            "is for the coordinator");
+            "in way 3, which there is not");
     p = pack_meet(0, 0);
     ask_bad(&j.c, j.t[0].links[0], FL_MSG_ROUND, ONCE, &p,
             "has a sequence number");

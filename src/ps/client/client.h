@@ -180,8 +180,8 @@ typedef struct fl_client_round {
 FL_MUST_CHECK
 fl_status fl_client_apply(fl_client *c, const fl_client_round *round,
                           fl_ending ending);
-/* Comes to the barrier of the round, which is applied when all have come. In a
-   job with one server. */
+/* Comes to the round on every server, behind what was sent for it; it is applied
+   when all have come. */
 FL_MUST_CHECK
 fl_status fl_client_meet(fl_client *c, const fl_client_round *round,
                          fl_ending ending);

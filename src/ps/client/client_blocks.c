@@ -305,7 +305,6 @@ fl_status fl_client_meet(fl_client *c, const fl_client_round *round,
     lists l = lists_of(round);
     fl_request *r;
 
-    FL_ASSERT(c->o.n_servers == 1);
     FL_TRY(check_blocks(c, FL_MSG_ROUND, l.blocks, l.n));
     FL_TRY(fl_request_new(c, FL_MSG_ROUND, ending, &r));
     r->on_part = take_blocks;

@@ -119,6 +119,15 @@ typedef struct fl_coord_asker {
 void fl_coord_barrier(fl_coord *c, const fl_coord_asker *who,
                       const fl_barrier_request *q);
 
+/* The same for a round to which trainers come on every server, and a server other
+   than 0 whom it has; it waits for the same answer. A round counts who has come to
+   all of them. What a server tells of one round adds up; a later question of it
+   replaces the earlier one. */
+void fl_coord_meet(fl_coord *c, const fl_coord_asker *who, uint64_t round,
+                   uint64_t share);
+void fl_coord_round_came(fl_coord *c, const fl_coord_asker *who, uint64_t round,
+                         const fl_round_guests *guests);
+
 /* The same with bytes for all that come; the part is taken over. Gathers have
    names of their own. What was brought to generations that are over is
    remembered, up to max_record_bytes: an older one is gone, which is an error.

@@ -1,5 +1,6 @@
 /* coord_barrier.c - barriers: all live trainers, or nobody. What is said here
- * of barriers is true of gathers; coord_gather.c has what they have besides.
+ * of barriers is true of gathers and of rounds on several servers; coord_gather.c
+ * and coord_meet.c have what they have besides.
  *
  * A barrier is a name and a generation; generations of a name pass in order, so
  * that one number per name remembers all that are over. Who asks for one of
@@ -66,7 +67,7 @@ static void list_came(const fl_coord *c, const fl_barrier *b, fl_came_list *out)
 {
     out->len = 0;
     for (uint32_t rank = 0; rank < c->n_trainers; rank++)
-        if (b->by_rank[rank].came)
+        if (b->by_rank[rank].came && !fl_meet_lacks(c, b, rank))
             fl_vec_push(out, ((fl_came){ rank, b->by_rank[rank].share }));
 }
 
@@ -107,6 +108,7 @@ static void free_barrier(const fl_coord *c, fl_barrier *b)
 {
     for (uint32_t rank = 0; rank < c->n_trainers; rank++)
         fl_gather_part_release(&b->by_rank[rank].part);
+    fl_meet_release(&b->meeting);
     fl_free(b);
 }
 
@@ -145,6 +147,8 @@ static fl_barrier *open_barrier(fl_coord *c, const fl_barrier_id *id,
     b->generation = id->generation;
     b->since_ms = now_ms;
     b->log_ms = now_ms + FL_COORD_LOG_FIRST_MS;
+    if (b->kind == FL_BARRIER_MEET)
+        fl_meet_init(&b->meeting, c);
     fl_vec_push(&c->open, b);
     return b;
 }
@@ -168,6 +172,7 @@ static void pass_barrier(fl_coord *c, fl_barrier *b)
     remember_passed(c, b);
     if (b->kind != FL_BARRIER_GATHER)
         list_came(c, b, &came);
+    fl_meet_answer(c, b, FL_OK, &came);
     for (uint32_t rank = 0; rank < c->n_trainers; rank++) {
         const fl_asked *asked = &b->by_rank[rank];
 
@@ -189,12 +194,18 @@ static void drop_barrier(fl_coord *c, fl_barrier *b, const fl_err *why)
     for (uint32_t rank = 0; rank < c->n_trainers; rank++)
         if (b->by_rank[rank].came)
             refuse(c, b->kind, b->by_rank[rank].question, fl_err_restore(why));
+    fl_meet_answer(c, b, fl_err_restore(why), NULL);
     free_barrier(c, b);
+}
+
+static bool is_of_rounds(fl_barrier_kind kind)
+{
+    return kind == FL_BARRIER_ROUND || kind == FL_BARRIER_MEET;
 }
 
 static bool is_round(const fl_barrier *b)
 {
-    return b->kind == FL_BARRIER_ROUND;
+    return is_of_rounds(b->kind);
 }
 
 /* Whether a trainer that waits at `at` is left out of b. */
@@ -207,8 +218,10 @@ static bool is_elsewhere(const fl_barrier *b, const fl_barrier *at)
 
 bool fl_coord_is_missing(const fl_coord *c, const fl_barrier *b, uint32_t rank)
 {
-    if (b->by_rank[rank].came || c->members[rank].state != FL_MEMBER_HERE)
+    if (c->members[rank].state != FL_MEMBER_HERE)
         return false;
+    if (b->by_rank[rank].came)
+        return fl_meet_lacks(c, b, rank) != 0;
     for (size_t i = 0; is_round(b) && i < c->open.len; i++)
         if (c->open.data[i]->by_rank[rank].came &&
             is_elsewhere(b, c->open.data[i]))
@@ -226,14 +239,21 @@ static uint32_t count_missing(const fl_coord *c, const fl_barrier *b)
 }
 
 /* Asked whenever somebody comes: all are looked at only where some may be
-   elsewhere, or a round of many would cost the square of their number. */
+   elsewhere, or on their way to another server, or a round of many would cost the
+   square of their number. */
 static bool is_due(const fl_coord *c, const fl_barrier *b)
 {
+    bool are_all = b->n_came == c->n_live;
     fl_barrier_id id = id_of(b);
 
-    return c->is_complete &&
-           (b->n_came == c->n_live || is_passed(c, &id) ||
-            (is_round(b) && c->open.len > 1 && !count_missing(c, b)));
+    if (!c->is_complete || is_passed(c, &id))
+        return c->is_complete;
+    if (!b->n_came || !fl_meet_is_told(c, b))
+        return false;
+    if (b->kind == FL_BARRIER_MEET || !are_all)
+        return is_round(b) && (are_all || c->open.len > 1) &&
+               !count_missing(c, b);
+    return true;
 }
 
 void fl_coord_check_barriers(fl_coord *c)
@@ -266,7 +286,7 @@ void fl_coord_withdraw(fl_coord *c, uint32_t rank, fl_status st)
         }
         fl_coord_drop_part(b, &b->by_rank[rank]);
         b->by_rank[rank] = (fl_asked){ 0 };
-        if (--b->n_came)
+        if (--b->n_came || b->meeting.n_asked)
             i++;
         else
             free_barrier(c, take_open(c, i));
@@ -315,7 +335,7 @@ uint64_t fl_coord_next_round(const fl_coord *c)
     uint64_t next = c->step;
 
     for (size_t i = 0; i < c->passed.len; i++)
-        if (c->passed.data[i].kind == FL_BARRIER_ROUND &&
+        if (is_of_rounds(c->passed.data[i].kind) &&
             c->passed.data[i].generation >= next)
             next = c->passed.data[i].generation + 1;
     return next;
@@ -385,12 +405,14 @@ static size_t count_open(const fl_coord *c, fl_barrier_kind kind)
     return n;
 }
 
-static fl_status check_room(const fl_coord *c, const fl_barrier_id *id)
+fl_status fl_coord_check_room(const fl_coord *c, const fl_barrier_id *id)
 {
     bool is_gather = id->kind == FL_BARRIER_GATHER;
     const char *kind = is_gather ? "gather" : "barrier";
     size_t max = is_gather ? FL_GATHERS_MAX : FL_BARRIERS_MAX;
 
+    if (is_passed(c, id) || find_open(c, id))
+        return FL_OK;
     if (count_open(c, id->kind) < max &&
         (count_names(c, id->kind) < max || find_passed(c, id)))
         return FL_OK;
@@ -407,11 +429,9 @@ static fl_status check_question(const fl_coord *c, const fl_coord_asker *who,
 
     FL_TRY(fl_coord_check_asker(c, who->rank, who->incarnation, what));
     FL_TRY(fl_coord_check_name(what, id->name));
-    if (is_passed(c, id))
-        return FL_OK;
-    if (id->kind == FL_BARRIER_GATHER)
+    if (id->kind == FL_BARRIER_GATHER && !is_passed(c, id))
         FL_TRY(fl_coord_check_gather(c, who->rank, id));
-    return find_open(c, id) ? FL_OK : check_room(c, id);
+    return fl_coord_check_room(c, id);
 }
 
 static void wait_at(fl_coord *c, fl_barrier *b, uint32_t rank, fl_asked *asked)
@@ -431,6 +451,25 @@ static void wait_at(fl_coord *c, fl_barrier *b, uint32_t rank, fl_asked *asked)
     refuse(c, b->kind, was.question, FL_ERR_CLOSED);
 }
 
+fl_barrier *fl_coord_reach_barrier(fl_coord *c, const fl_coord_asker *who,
+                                   const fl_barrier_id *id)
+{
+    fl_barrier *b = find_open(c, id);
+
+    if (is_passed(c, id)) {
+        answer_passed(c, find_passed(c, id), id->generation, who->question);
+        return NULL;
+    }
+    return b ? b : open_barrier(c, id, who->now_ms);
+}
+
+void fl_coord_check_came(fl_coord *c, uint64_t now_ms)
+{
+    fl_coord_check_barriers(c);
+    if (c->saves.phase != FL_SAVES_NONE)
+        fl_coord_check_save(c, now_ms); /* a round may wait for a cut */
+}
+
 void fl_coord_enter_barrier(fl_coord *c, const fl_coord_asker *who,
                             const fl_barrier_id *id, fl_asked *asked)
 {
@@ -445,18 +484,13 @@ void fl_coord_enter_barrier(fl_coord *c, const fl_coord_asker *who,
     }
     c->members[who->rank].uses_incarnation = true;
     c->members[who->rank].step = c->step;
-    if (is_passed(c, id)) {
+    b = fl_coord_reach_barrier(c, who, id);
+    if (!b) {
         fl_gather_part_release(&asked->part);
-        answer_passed(c, find_passed(c, id), id->generation, asked->question);
         return;
     }
-    b = find_open(c, id);
-    if (!b)
-        b = open_barrier(c, id, who->now_ms);
     wait_at(c, b, who->rank, asked);
-    fl_coord_check_barriers(c);
-    if (c->saves.phase != FL_SAVES_NONE)
-        fl_coord_check_save(c, who->now_ms); /* a round may wait for a cut */
+    fl_coord_check_came(c, who->now_ms);
 }
 
 void fl_coord_barrier(fl_coord *c, const fl_coord_asker *who,
@@ -474,7 +508,10 @@ static void log_waiting(fl_coord *c, const fl_barrier *b, uint64_t now_ms)
 {
     fl_str line = { 0 };
 
-    fl_text_add_came(&line, c, b);
+    if (b->n_came)
+        fl_text_add_came(&line, c, b);
+    else
+        fl_str_add(&line, "other servers");
     fl_str_addf(&line, " %s been waiting at %s \"%s\" for %s; missing %s ",
                 b->n_came == 1 ? "has" : "have", fl_barrier_kind_name(b),
                 b->name, fl_text_of_ms(fl_coord_between(b->since_ms, now_ms)).s,
@@ -486,6 +523,7 @@ static void log_waiting(fl_coord *c, const fl_barrier *b, uint64_t now_ms)
 void fl_coord_tick_barriers(fl_coord *c, uint64_t now_ms)
 {
     for (size_t i = 0; i < c->open.len; i++)
-        if (fl_coord_is_due(&c->open.data[i]->log_ms, now_ms))
+        if (fl_coord_is_due(&c->open.data[i]->log_ms, now_ms) &&
+            count_missing(c, c->open.data[i]))
             log_waiting(c, c->open.data[i], now_ms);
 }

@@ -62,6 +62,13 @@ typedef struct fl_barrier_id {
     uint64_t generation;
 } fl_barrier_id;
 
+/* What the other servers have told of a round. */
+typedef struct fl_meet {
+    uint32_t n_asked; /* servers whose question is open */
+    void **questions; /* by rank - 1; NULL: it has not asked yet */
+    uint32_t *has;    /* by rank - 1 and trainer: an incarnation; 0: nobody */
+} fl_meet;
+
 typedef struct fl_barrier {
     fl_barrier_kind kind;
     char name[FL_BARRIER_NAME_MAX + 1];
@@ -70,6 +77,7 @@ typedef struct fl_barrier {
     uint64_t bytes;    /* of a gather's reply */
     bool is_too_large; /* those are more than are sent, and are not kept */
     uint32_t n_came;
+    fl_meet meeting; /* of the kind MEET */
     fl_asked by_rank[];
 } fl_barrier;
 
@@ -192,6 +200,28 @@ void fl_coord_enter_barrier(fl_coord *c, const fl_coord_asker *who,
 /* One that this trainer waits at, of that kind and name; NULL: none. */
 const fl_barrier *fl_coord_waits_by_name(const fl_coord *c, uint32_t rank,
                                          const fl_barrier_id *id);
+
+/* Whether there may be one more of its kind, unless it is open or over. */
+FL_MUST_CHECK
+fl_status fl_coord_check_room(const fl_coord *c, const fl_barrier_id *id);
+/* The one that is asked for, open from now on; NULL: it is over, and the question
+   was answered. */
+fl_barrier *fl_coord_reach_barrier(fl_coord *c, const fl_coord_asker *who,
+                                   const fl_barrier_id *id);
+/* Somebody has come, which others may have waited for. */
+void fl_coord_check_came(fl_coord *c, uint64_t now_ms);
+
+/* --- rounds on several servers (coord_meet.c) ----------------------------- */
+
+void fl_meet_init(fl_meet *m, const fl_coord *c);
+void fl_meet_release(fl_meet *m);
+/* Whether each of them has asked; a barrier of another kind has none. */
+bool fl_meet_is_told(const fl_coord *c, const fl_barrier *b);
+/* The first server but 0 that a trainer has not come to; 0: there is none. */
+uint32_t fl_meet_lacks(const fl_coord *c, const fl_barrier *b, uint32_t rank);
+/* Answers the servers with those who came, or with this thread's last error. */
+void fl_meet_answer(const fl_coord *c, const fl_barrier *b, fl_status st,
+                    const fl_came_list *came);
 
 /* --- gathers (coord_gather.c) --------------------------------------------- */
 

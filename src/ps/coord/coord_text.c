@@ -101,6 +101,7 @@ static void add_rank(fl_str *s, const about *a, const fl_coord_member *m)
 static void add_why(fl_str *s, const about *a, const fl_coord_member *m)
 {
     const fl_barrier *other = fl_coord_waits_at(a->c, m->id.rank);
+    bool is_here = a->b->by_rank[m->id.rank].came;
     uint64_t away_ms = fl_coord_between(m->away_ms, a->now_ms);
 
     fl_str_addf(s, "%s (", fl_text_of_rank(m).s);
@@ -108,6 +109,9 @@ static void add_why(fl_str *s, const about *a, const fl_coord_member *m)
         fl_str_addf(s, "down for %s, ", fl_text_of_ms(away_ms).s);
     else if (m->is_silent)
         fl_str_addf(s, "silent for %s, ", fl_text_of_ms(away_ms).s);
+    else if (is_here)
+        fl_str_addf(s, "not at server %" PRIu32 " yet, ",
+                    fl_meet_lacks(a->c, a->b, m->id.rank));
     else if (other)
         fl_str_addf(s, "waits at %s \"%s\" instead, ",
                     fl_barrier_kind_name(other), other->name);

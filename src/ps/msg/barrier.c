@@ -16,7 +16,7 @@ static const fl_field request[] = {
 
 /* --- the reply ------------------------------------------------------------ */
 
-static void pack_reply(fl_pack *p, const fl_came *came, size_t n)
+void fl_came_pack(fl_pack *p, const fl_came *came, size_t n)
 {
     fl_pack_u32(p, (uint32_t)n);
     fl_pack_u32(p, 0);
@@ -27,8 +27,7 @@ static void pack_reply(fl_pack *p, const fl_came *came, size_t n)
     }
 }
 
-/* Into *came, which is emptied first. */
-static fl_status unpack_reply(fl_msg_bytes payload, fl_came_list *came)
+fl_status fl_came_unpack(fl_msg_bytes payload, fl_came_list *came)
 {
     fl_unpack u = fl_unpack_from(payload.data, payload.len);
     uint32_t n = fl_unpack_u32(&u);
@@ -55,11 +54,11 @@ static fl_status unpack_reply(fl_msg_bytes payload, fl_came_list *came)
 static fl_status echo(uint16_t type, fl_msg_bytes payload, fl_pack *again)
 {
     fl_came_list came = { 0 };
-    fl_status st = unpack_reply(payload, &came);
+    fl_status st = fl_came_unpack(payload, &came);
 
     (void)type;
     if (!st)
-        pack_reply(again, came.data, came.len);
+        fl_came_pack(again, came.data, came.len);
     fl_vec_release(&came);
     return st;
 }
@@ -71,20 +70,22 @@ static bool example(uint16_t type, int n, fl_pack *out)
     (void)type;
     if (n > (int)FL_LEN(came))
         return false;
-    pack_reply(out, came, (size_t)n);
+    fl_came_pack(out, came, (size_t)n);
     return true;
 }
 
 const fl_msg_payload fl_msg_barrier_request = { .fields = request };
 const fl_msg_payload fl_msg_barrier_reply = { .echo = echo,
                                               .example = example };
+const fl_msg_payload fl_msg_round_came_reply = { .echo = echo,
+                                                 .example = example };
 
 /* --- the client ----------------------------------------------------------- */
 
 static fl_status list_came(void *came, int server, fl_msg_bytes reply)
 {
     (void)server;
-    return unpack_reply(reply, came);
+    return fl_came_unpack(reply, came);
 }
 
 fl_status fl_client_barrier(fl_client *c, const fl_barrier_request *r,
@@ -144,20 +145,26 @@ static void answer(fl_barrier_question *q, fl_status st, const fl_came *came,
     if (st) {
         fl_reply_error(q->reply, st);
     } else {
-        pack_reply(&p, came, n_came);
+        fl_came_pack(&p, came, n_came);
         fl_reply_send(q->reply, p.data, p.len);
         fl_pack_release(&p);
     }
     fl_free(q);
 }
 
+fl_barrier_question *fl_barrier_question_new(fl_reply *reply)
+{
+    fl_barrier_question *q = fl_alloc(sizeof(*q));
+
+    *q = (fl_barrier_question){ answer, reply };
+    return q;
+}
+
 static void ask(fl_server *s, const fl_server_request *r)
 {
     fl_coord_asker who = fl_server_asker(s, r);
-    fl_barrier_question *q = fl_alloc(sizeof(*q));
 
-    *q = (fl_barrier_question){ answer, r->reply };
-    who.question = q;
+    who.question = fl_barrier_question_new(r->reply);
     fl_coord_barrier(s->coord, &who, r->request);
 }
 

@@ -19,6 +19,7 @@ typedef enum fl_barrier_kind {
     FL_BARRIER_ROUND,  /* not for those that wait elsewhere */
     FL_BARRIER_END,    /* the other servers', for the end of the job */
     FL_BARRIER_GATHER, /* GATHER: bytes are brought to it */
+    FL_BARRIER_MEET, /* ROUND: a round to which trainers come on all servers */
 } fl_barrier_kind;
 
 typedef struct fl_barrier_request {
@@ -34,6 +35,21 @@ typedef struct fl_came {
 } fl_came;
 
 typedef FL_VEC(fl_came) fl_came_list;
+
+/* As the reply has them. */
+void fl_came_pack(fl_pack *p, const fl_came *came, size_t n);
+/* Into *came, which is emptied first. */
+FL_MUST_CHECK
+fl_status fl_came_unpack(fl_msg_bytes payload, fl_came_list *came);
+
+/* --- ROUND_CAME (round_came.c) -------------------------------------------- */
+
+/* A trainer whose gradients of a round a server has. */
+typedef struct fl_round_guest {
+    uint32_t rank, incarnation;
+} fl_round_guest;
+
+typedef FL_VEC(fl_round_guest) fl_round_guests;
 
 /* --- GATHER (gather.c) ---------------------------------------------------- */
 

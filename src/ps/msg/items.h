@@ -113,10 +113,6 @@ void fl_apply_pack(fl_pack *p, const fl_apply_request *r);
 void fl_apply_pack_head(fl_pack *p, const fl_apply_request *r,
                         uint32_t n_blocks);
 
-/* What those that came count (round.c). */
-void fl_came_weigh(const fl_came *came, size_t n, fl_weighing how,
-                   fl_round_member *out);
-
 /* --- CHANGED (changed.c) -------------------------------------------------- */
 
 typedef struct fl_changed_request {

@@ -1,12 +1,13 @@
-/* round.c - ROUND: comes to the barrier of a round and, when all have come,
- * applies it with them. For jobs with one server, which knows both.
+/* round.c - ROUND: comes to a round on a server and, when all have come to all
+ * servers, applies it with them.
  *
  * It is BARRIER and APPLY in one, so that nobody waits for a word in between:
- * what APPLY wants to know of the members the server makes of who came. Rows
- * that are pulled behind it are those of the next batch: they wait for it.
+ * what APPLY wants to know of the members the server makes of who came. Server 0
+ * decides who that is (coord/coord_meet.c), the others ask it (server_rounds.c).
+ * Rows that are pulled behind it are those of the next batch: they wait for it.
  *
- * A question belongs to the loop of its connection, but for the answer of the
- * coordinator, which is written under mu before the loop hears of it.
+ * A question belongs to the loop of its connection, but for the answer, which is
+ * written under mu before the loop hears of it.
  */
 #include <inttypes.h>
 
@@ -35,19 +36,6 @@ const fl_msg_payload fl_msg_round_request = { .fields = request };
 /* The values of the blocks behind one another. */
 const fl_msg_payload fl_msg_round_reply = { .fields = fl_fields_rest };
 
-void fl_came_weigh(const fl_came *came, size_t n, fl_weighing how,
-                   fl_round_member *out)
-{
-    double all = 0;
-
-    for (size_t i = 0; i < n; i++)
-        all += (double)came[i].share;
-    for (size_t i = 0; i < n; i++)
-        out[i] =
-            (fl_round_member){ came[i].rank,
-                               fl_weight(how, (double)came[i].share, all, n) };
-}
-
 /* --- the client ----------------------------------------------------------- */
 
 void fl_round_pack(fl_pack *p, const fl_client_round *round,
@@ -63,7 +51,7 @@ void fl_round_pack(fl_pack *p, const fl_client_round *round,
         fl_block_pack(p, &blocks[i]);
 }
 
-/* --- server 0 ------------------------------------------------------------- */
+/* --- the server ----------------------------------------------------------- */
 
 /* A pull that waits. */
 typedef struct waiting {
@@ -105,13 +93,27 @@ static fl_status check_came(const round_question *q, const fl_came *came,
             q->round, q->frame.rank);
 }
 
+/* What those that came count. */
+static void weigh(const fl_came *came, size_t n, fl_weighing how,
+                  fl_round_member *out)
+{
+    double all = 0;
+
+    for (size_t i = 0; i < n; i++)
+        all += (double)came[i].share;
+    for (size_t i = 0; i < n; i++)
+        out[i] =
+            (fl_round_member){ came[i].rank,
+                               fl_weight(how, (double)came[i].share, all, n) };
+}
+
 static fl_status make_apply(round_question *q, const fl_came *came, size_t n)
 {
     fl_apply_request a = { .round = q->round, .n_members = (uint32_t)n };
 
     FL_TRY(check_came(q, came, n));
     a.members = fl_alloc(n * sizeof(*a.members));
-    fl_came_weigh(came, n, (fl_weighing)q->weighing, a.members);
+    weigh(came, n, (fl_weighing)q->weighing, a.members);
     fl_apply_pack_head(&q->apply, &a, q->n_blocks);
     fl_pack_bytes(&q->apply, q->blocks.data, q->blocks.len);
     fl_free(a.members);
@@ -132,7 +134,8 @@ static void run_pulls(round_question *q)
     }
 }
 
-/* In the loop of its connection. */
+/* In the loop of its connection. Its trainer waits for all of the answers: it is
+   woken once. */
 static void finish(void *arg)
 {
     round_question *q = arg;
@@ -140,6 +143,7 @@ static void finish(void *arg)
                             .frame = &q->frame,
                             .payload = { q->apply.data, q->apply.len },
                             .reply = q->base.reply };
+    fl_conn *held = fl_reply_hold(q->base.reply);
     uint64_t since = fl_timeline_now();
 
     if (!q->is_orphan && fl_session_data(r.session) == q)
@@ -150,6 +154,8 @@ static void finish(void *arg)
         fl_server_ask_store(q->server, &r);
     fl_timeline_add("serve", fl_msg_name(FL_MSG_APPLY), NULL, since);
     run_pulls(q);
+    if (held)
+        fl_conn_let_go(held);
     question_free(q);
 }
 
@@ -212,10 +218,6 @@ static round_question *question_new(fl_server *s, const fl_server_request *r)
 void fl_server_round(fl_server *s, const fl_server_request *r)
 {
     const round_request *a = r->request;
-    fl_barrier_request b = { .name = FL_ROUND_BARRIER,
-                             .generation = a->round,
-                             .share = a->share,
-                             .kind = FL_BARRIER_ROUND };
     fl_coord_asker who = fl_server_asker(s, r);
     fl_status st = check(a);
 
@@ -227,7 +229,10 @@ void fl_server_round(fl_server *s, const fl_server_request *r)
     fl_session_set(r->session, who.question, NULL);
     fl_lock(&s->mu);
     s->level = FL_LOG_INFO;
-    fl_coord_barrier(s->coord, &who, &b);
+    if (s->coord)
+        fl_coord_meet(s->coord, &who, a->round, a->share);
+    else
+        fl_server_come_to_round(s, &who, a->round);
     fl_unlock(&s->mu);
 }
 

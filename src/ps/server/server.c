@@ -83,6 +83,7 @@ void fl_server_end(fl_server *s, fl_status why)
     s->end_by_ms = fl_server_now_ms(s) + FL_SERVER_FLUSH_MS;
     fl_cond_wake_all(&s->changed);
     fl_server_answer_watches(s);
+    fl_server_drop_rounds(s);
     fl_server_check_end(s);
 }
 
@@ -186,6 +187,7 @@ static void on_tick(void *arg)
     fl_lock(&s->mu);
     if (s->coord)
         fl_server_tick_members(s, now);
+    fl_server_tick_rounds(s);
     fl_server_check_end(s);
     is_serving = s->phase == FL_SERVER_SERVING;
     fl_unlock(&s->mu);
@@ -267,6 +269,7 @@ static fl_server *make(fl_net *net, const fl_server_options *o)
     if (!o->are_workers)
         fl_timeline_name("server", o->rank, o->job);
     s->members = fl_alloc(n_seats * sizeof(*s->members));
+    fl_server_rounds_init(s);
     return s;
 }
 
@@ -463,6 +466,7 @@ void fl_server_free(fl_server *s)
     fl_relay_free(s->relay);
     fl_reply_buffers_release(&s->buffers);
     fl_pack_release(&s->upstream.end);
+    fl_server_rounds_release(s);
     fl_cond_release(&s->parts.idle);
     fl_mutex_release(&s->parts.mu);
     fl_cond_release(&s->changed);

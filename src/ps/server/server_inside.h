@@ -6,6 +6,7 @@
  *     server_coord.c     the coordinator, and who may ask it
  *     server_members.c   connections that come, go and fall silent
  *     server_upstream.c  the way of the other servers to server 0
+ *     server_rounds.c    rounds on the other servers
  *     server_save.c      the way of its saver (saver.h) to the coordinator
  *
  * Requests for the store and the relay run in the loop of their connection and
@@ -64,6 +65,24 @@ typedef struct fl_server_parts {
     int n_inside;         /* guarded by mu */
 } fl_server_parts;
 
+/* A trainer that has come to a round. */
+typedef struct fl_round_seat {
+    struct fl_barrier_question *question; /* NULL: nobody */
+    uint32_t incarnation;
+    uint64_t round;
+    uint64_t report; /* by which server 0 knows; 0: it does not yet */
+} fl_round_seat;
+
+/* Of a server other than 0. */
+typedef struct fl_server_rounds {
+    fl_round_seat *seats; /* by rank */
+    size_t n_seated;
+    uint64_t n_reports;
+    bool has_last;
+    uint64_t last;     /* round that is decided, */
+    fl_came_list came; /* and who is in it */
+} fl_server_rounds;
+
 /* Of the link to server 0. Loop 0 only, but for what is noted. */
 typedef struct fl_upstream {
     fl_rpc_client *link; /* guarded by mu; NULL: none, or no more */
@@ -104,6 +123,7 @@ struct fl_server {
     fl_coord *coord;         /* guarded by mu; NULL but on server 0 */
     fl_log_level level;      /* of what the coordinator says; guarded by mu */
     fl_member_conn *members; /* trainers, then servers; guarded by mu */
+    fl_server_rounds rounds; /* guarded by mu */
     size_t n_sessions;       /* that are up; guarded by mu */
     fl_server_phase phase;   /* guarded by mu */
     bool is_asked;           /* to end, by somebody; guarded by mu */
@@ -187,6 +207,9 @@ struct fl_barrier_question {
     fl_reply *reply;
 };
 
+/* One that is sent who came, as the reply to BARRIER has it. */
+fl_barrier_question *fl_barrier_question_new(fl_reply *reply);
+
 /* For fl_coord_events, in the files of the messages. */
 void fl_server_answer_barrier(void *server, void *question, fl_status st,
                               const fl_came *came, size_t n_came);
@@ -201,6 +224,21 @@ void fl_server_answer_cut(void *server, void *question, fl_status st,
 void fl_server_answer_save_work(void *server, void *question, fl_status st,
                                 const fl_save_work_reply *r,
                                 fl_save_parts *parts);
+
+/* --- server_rounds.c; under mu, on the servers but 0 ---------------------- */
+
+void fl_server_rounds_init(fl_server *s);
+void fl_server_rounds_release(fl_server *s);
+/* A trainer has come, with all its gradients; its question is answered when the
+   round is decided. */
+void fl_server_come_to_round(fl_server *s, const fl_coord_asker *who,
+                             uint64_t round);
+void fl_server_tick_rounds(fl_server *s);
+/* This server ends: answers all questions. */
+void fl_server_drop_rounds(fl_server *s);
+/* The request (msg/round_came.c). */
+void fl_round_came_pack(fl_pack *p, uint64_t round,
+                        const fl_round_guests *guests);
 
 /* --- msg/round.c; in the loop of the connection --------------------------- */
 

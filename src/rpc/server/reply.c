@@ -49,16 +49,6 @@ static void reply_free(fl_reply *r)
     fl_free(r);
 }
 
-fl_session *fl_reply_session(const fl_reply *r)
-{
-    return r->session;
-}
-
-bool fl_reply_post(const fl_reply *r, fl_loop_fn fn, void *arg)
-{
-    return fl_rpc_server_post(r->peer->host, r->peer->conns->loop, fn, arg);
-}
-
 /* Then not even the loops may be there any more. */
 static bool is_too_late(const fl_reply *r)
 {
@@ -68,6 +58,27 @@ static bool is_too_late(const fl_reply *r)
 static bool is_mine(const fl_server_conn *p)
 {
     return fl_loop_is_mine(p->conns->loop);
+}
+
+fl_session *fl_reply_session(const fl_reply *r)
+{
+    return r->session;
+}
+
+fl_conn *fl_reply_hold(const fl_reply *r)
+{
+    fl_server_conn *p = r->peer;
+
+    if (is_too_late(r) || p->phase != FL_SERVER_CONN_UP)
+        return NULL;
+    FL_ASSERT(is_mine(p));
+    fl_conn_hold(p->conn);
+    return p->conn;
+}
+
+bool fl_reply_post(const fl_reply *r, fl_loop_fn fn, void *arg)
+{
+    return fl_rpc_server_post(r->peer->host, r->peer->conns->loop, fn, arg);
 }
 
 /* --- to another loop ------------------------------------------------------ */
