@@ -2,26 +2,27 @@
 #include "table/known.h"
 
 #include "base/alloc.h"
+#include "kernel/order.h"
 #include "table/batch.h"
 
 #define FIRST_CAP 1024
 
 /* --- what was pushed to --------------------------------------------------- */
 
-static size_t bytes_of(const fl_key_list *l)
+static size_t bytes_of(const fl_hash_list *l)
 {
     return l->cap * sizeof(*l->data);
 }
 
-void fl_key_list_release(fl_key_list *l)
+void fl_hash_list_release(fl_hash_list *l)
 {
     fl_data_free(l->data, bytes_of(l));
-    *l = (fl_key_list){ 0 };
+    *l = (fl_hash_list){ 0 };
 }
 
-static fl_status grow(const fl_table *t, fl_key_list *l)
+static fl_status grow(const fl_table *t, fl_hash_list *l)
 {
-    fl_key_list to = { .n = l->n, .cap = l->cap ? 2 * l->cap : FIRST_CAP };
+    fl_hash_list to = { .n = l->n, .cap = l->cap ? 2 * l->cap : FIRST_CAP };
 
     to.data = fl_try_alloc(bytes_of(&to));
     if (!to.data)
@@ -31,20 +32,16 @@ static fl_status grow(const fl_table *t, fl_key_list *l)
                 t->name, to.cap);
     if (l->n)
         memcpy(to.data, l->data, l->n * sizeof(*l->data));
-    fl_key_list_release(l);
+    fl_hash_list_release(l);
     *l = to;
     return FL_OK;
 }
 
-fl_status fl_known_list(fl_group *g, int k, void *row)
+fl_status fl_known_reserve(fl_group *g)
 {
-    fl_key_list *l = &g->p->pushed;
+    fl_hash_list *l = &g->p->pushed;
 
-    if (l->n == l->cap)
-        FL_TRY(grow(g->t, l));
-    l->data[l->n++] = fl_group_key(g, k);
-    fl_row_set_mark(row, true);
-    return FL_OK;
+    return l->n + (size_t)g->n <= l->cap ? FL_OK : grow(g->t, l);
 }
 
 static size_t count_pushed(const fl_table *t)
@@ -56,17 +53,17 @@ static size_t count_pushed(const fl_table *t)
     return n;
 }
 
-/* Under all locks. */
-static fl_status move_pushed(fl_table *t, fl_buf *keys, size_t *n)
+/* With room for as many again. Under all locks. */
+static fl_status move_pushed(fl_table *t, fl_buf *hashes, size_t *n)
 {
     size_t all = count_pushed(t);
-    uint64_t *to = fl_buf_reserve(keys, (all + 1) * sizeof(*to));
+    uint64_t *to = fl_buf_reserve(hashes, (2 * all + 1) * sizeof(*to));
 
     if (!to)
         FL_FAIL(FL_ERR_NOMEM, "table %s: no memory for a list of %zu rows",
                 t->name, all);
     for (int i = 0; i < t->n_parts; i++) {
-        fl_key_list *l = &t->parts[i].pushed;
+        fl_hash_list *l = &t->parts[i].pushed;
 
         if (l->n)
             memcpy(to, l->data, l->n * sizeof(*to));
@@ -79,12 +76,18 @@ static fl_status move_pushed(fl_table *t, fl_buf *keys, size_t *n)
 
 fl_status fl_table_take_pushed(fl_table *t, fl_buf *keys, size_t *n)
 {
+    uint64_t *list;
     fl_status st;
 
     fl_table_lock_all(t);
     st = move_pushed(t, keys, n);
     fl_table_unlock_all(t);
-    return st;
+    FL_TRY(st);
+    list = keys->data;
+    fl_order_hashes(list, *n, list + *n);
+    for (size_t i = 0; i < *n; i++)
+        list[i] = fl_hash_origin(list[i]);
+    return FL_OK;
 }
 
 /* --- values --------------------------------------------------------------- */

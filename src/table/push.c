@@ -62,6 +62,8 @@ static fl_status apply_pushed(fl_group *g, void *arg)
     const uint32_t epoch = fl_table_epoch(g->t);
     const bool watched = g->p->watched;
 
+    if (acc->layout.known)
+        FL_TRY(fl_known_reserve(g));
     for (int k = 0; k < g->n; k++) {
         size_t i = fl_group_number(g, k);
         fl_push_item item = { a->rows->values + i * acc->config->dim,
@@ -76,8 +78,8 @@ static fl_status apply_pushed(fl_group *g, void *arg)
             fl_witness_row(g->t, g->p, fl_group_key(g, k), g->ref[k]);
         row = fl_partition_row(g->p, g->ref[k]);
         fl_row_set_epoch(row, epoch);
-        if (acc->layout.known && !fl_row_is_marked(row))
-            FL_TRY(fl_known_list(g, k, row));
+        if (acc->layout.known)
+            fl_known_list(g, k, row);
         if (g->t->accessor->push(acc, row, fl_ref_is_short(g->ref[k]), &item,
                                  a->hyper) &&
             fl_ref_is_short(g->ref[k]))
