@@ -77,7 +77,8 @@ static void split_keys(const fl_table *t, const uint64_t *keys, size_t n,
                        fl_split *d)
 {
     d->keys = keys;
-    if (!hash_ordered(keys, n, d->hash)) {
+    d->is_ordered = hash_ordered(keys, n, d->hash);
+    if (!d->is_ordered) {
         deal_keys(t, keys, n, d);
         return;
     }
@@ -215,7 +216,7 @@ typedef struct sweep_args {
 static fl_status sweep_share(fl_table *t, int part, fl_split *d, void *arg)
 {
     const sweep_args *a = arg;
-    fl_swept all = { t, d, part, d->first[part], d->first[part + 1] };
+    fl_swept all = fl_share_of(t, part, d);
 
     return fl_sweep(&all, a->w, a->arg);
 }

@@ -26,7 +26,8 @@
    numbers of the keys of partition p. */
 typedef struct fl_split {
     const uint64_t *keys;
-    size_t at; /* number of the block's first key in the batch */
+    size_t at;       /* number of the block's first key in the batch */
+    bool is_ordered; /* by the hash, as keys are that a table has listed */
     uint64_t hash[FL_BATCH_BLOCK];
     uint16_t order[FL_BATCH_BLOCK];
     uint16_t first[FL_PARTITIONS_MAX + 1];
@@ -59,6 +60,12 @@ typedef struct fl_swept {
     const fl_split *d;
     int part, lo, hi;
 } fl_swept;
+
+/* All that a partition has of a split. */
+static inline fl_swept fl_share_of(fl_table *t, int part, const fl_split *d)
+{
+    return (fl_swept){ t, d, part, d->first[part], d->first[part + 1] };
+}
 
 /* Works on them under the partition's lock. */
 FL_MUST_CHECK
