@@ -29,6 +29,22 @@ static inline uint64_t fl_hash_key(uint64_t key)
     return fl_mix64(key + 0x9e3779b97f4a7c15u);
 }
 
+/* fl_mix64 the other way round. */
+static inline uint64_t fl_unmix64(uint64_t x)
+{
+    x ^= x >> 31 ^ x >> 62;
+    x *= 0x319642b2d24d8ec3u;
+    x ^= x >> 27 ^ x >> 54;
+    x *= 0x96de1b173f119089u;
+    return x ^ x >> 30 ^ x >> 60;
+}
+
+/* The key that has this hash: there is exactly one. */
+static inline uint64_t fl_hash_origin(uint64_t hash)
+{
+    return fl_unmix64(hash) - 0x9e3779b97f4a7c15u;
+}
+
 /* Placement: keys, and names by their hash, belong to virtual shards, and each
    server holds a contiguous range of these. */
 #define FL_SHARDS 1024

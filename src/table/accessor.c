@@ -124,9 +124,10 @@ static void update(const fl_acc_ctx *c, float *w, float *const *state,
 void fl_acc_push(const fl_acc_ctx *c, void *row, int weights, const float *grad,
                  const fl_hyper *h)
 {
+    const int n_states = fl_rule_n_states(c->rule);
     float *state[FL_RULE_STATE_MAX] = { 0 };
 
-    for (int s = 0; s < fl_rule_n_states(c->rule); s++)
+    for (int s = 0; s < n_states; s++)
         state[s] = fl_acc_at(c, row, weights + 1 + s);
     update(c, fl_acc_at(c, row, weights), state, grad,
            c->layout.fields[weights].len, h);

@@ -10,15 +10,14 @@
 /* Counters that were written a moment ago are slow to read: keys are counted
    while they are hashed, which takes as long, and put in order in two halves at
    a time, each with counters of its own. */
-static void split_keys(const fl_table *t, const uint64_t *keys, size_t n,
-                       fl_split *d)
+static void deal_keys(const fl_table *t, const uint64_t *keys, size_t n,
+                      fl_split *d)
 {
     size_t half = n / 2;
     int shift = 63 - t->bits; /* of half the hash: bits may be 0 */
     uint16_t lo[FL_PARTITIONS_MAX], hi[FL_PARTITIONS_MAX];
     uint16_t sum = 0;
 
-    d->keys = keys;
     memset(lo, 0, sizeof(*lo) * (size_t)t->n_parts);
     memset(hi, 0, sizeof(*hi) * (size_t)t->n_parts);
     for (size_t i = 0; i < n; i++) {
@@ -39,6 +38,54 @@ static void split_keys(const fl_table *t, const uint64_t *keys, size_t n,
     }
     if (n % 2)
         d->order[hi[d->hash[n - 1] >> 1 >> shift]++] = (uint16_t)(n - 1);
+}
+
+/* Keys that another table has listed come in the order of their hashes: dealt as
+   they stand, they stay so. False when they do not, as soon as it is seen. */
+static bool hash_ordered(const uint64_t *keys, size_t n, uint64_t *hash)
+{
+    uint64_t last = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        hash[i] = fl_index_hash(keys[i]);
+        if (hash[i] < last)
+            return false;
+        last = hash[i];
+    }
+    return true;
+}
+
+/* How many of n ascending hashes are in partitions below p. */
+static uint16_t count_below(const fl_table *t, int p, const uint64_t *hash,
+                            size_t n)
+{
+    int shift = 63 - t->bits; /* of half the hash: bits may be 0 */
+    size_t lo = 0, hi = n;
+
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+
+        if ((int)(hash[mid] >> 1 >> shift) < p)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return (uint16_t)lo;
+}
+
+static void split_keys(const fl_table *t, const uint64_t *keys, size_t n,
+                       fl_split *d)
+{
+    d->keys = keys;
+    d->is_ordered = hash_ordered(keys, n, d->hash);
+    if (!d->is_ordered) {
+        deal_keys(t, keys, n, d);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        d->order[i] = (uint16_t)i;
+    for (int p = 0; p <= t->n_parts; p++)
+        d->first[p] = count_below(t, p, d->hash, n);
 }
 
 /* Sweep 1: asks for the buckets of a group of keys, from `lo` on. */
@@ -169,7 +216,7 @@ typedef struct sweep_args {
 static fl_status sweep_share(fl_table *t, int part, fl_split *d, void *arg)
 {
     const sweep_args *a = arg;
-    fl_swept all = { t, d, part, d->first[part], d->first[part + 1] };
+    fl_swept all = fl_share_of(t, part, d);
 
     return fl_sweep(&all, a->w, a->arg);
 }

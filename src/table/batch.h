@@ -26,7 +26,8 @@
    numbers of the keys of partition p. */
 typedef struct fl_split {
     const uint64_t *keys;
-    size_t at; /* number of the block's first key in the batch */
+    size_t at;       /* number of the block's first key in the batch */
+    bool is_ordered; /* by the hash, as keys are that a table has listed */
     uint64_t hash[FL_BATCH_BLOCK];
     uint16_t order[FL_BATCH_BLOCK];
     uint16_t first[FL_PARTITIONS_MAX + 1];
@@ -60,6 +61,12 @@ typedef struct fl_swept {
     int part, lo, hi;
 } fl_swept;
 
+/* All that a partition has of a split. */
+static inline fl_swept fl_share_of(fl_table *t, int part, const fl_split *d)
+{
+    return (fl_swept){ t, d, part, d->first[part], d->first[part + 1] };
+}
+
 /* Works on them under the partition's lock. */
 FL_MUST_CHECK
 fl_status fl_sweep(const fl_swept *s, const fl_sweeps *w, void *arg);
@@ -89,9 +96,9 @@ fl_status fl_group_find_or_make(fl_group *g, int k);
 /* Its row is about to change in the present epoch. */
 void fl_group_touch(fl_group *g, int k);
 
-/* Lists a row that was pushed to and is not marked, and marks it (known.h). */
+/* Makes room to list all rows of a group (known.h). */
 FL_MUST_CHECK
-fl_status fl_known_list(fl_group *g, int k, void *row);
+fl_status fl_known_reserve(fl_group *g);
 
 /* Keys are below the table's height. */
 FL_MUST_CHECK
@@ -113,6 +120,17 @@ static inline uint64_t fl_group_hash(const fl_group *g, int k)
     return g->d->hash[g->order[k]];
 }
 
+/* Lists the row of key k, which is pushed to, unless it is marked, and marks it.
+   Whether it is marked is not to be foreseen, so there is no jump. */
+static inline void fl_known_list(fl_group *g, int k, void *row)
+{
+    fl_hash_list *l = &g->p->pushed;
+
+    l->data[l->n] = fl_group_hash(g, k);
+    l->n += !fl_row_is_marked(row);
+    fl_row_set_mark(row, true);
+}
+
 static inline uint32_t *fl_group_slot(const fl_group *g, int k)
 {
     const fl_index *x = &g->p->index;
@@ -123,18 +141,17 @@ static inline uint32_t *fl_group_slot(const fl_group *g, int k)
                          fl_index_place(x, fl_group_hash(g, k)));
 }
 
-/* Asks for the lines of bytes [lo, hi) of a row. It is inlined always: a call
+/* Asks for the lines of bytes [lo, hi) of a row. How many these are may depend
+   on where the row lies, which cannot be predicted, so the line of the last byte
+   is always asked for, be it another one or not. It is inlined always: a call
    of a function that only prefetches has no effect in a compiler's eyes and is
    dropped. */
 static inline __attribute__((always_inline)) void
 fl_prefetch_row(const char *row, uint32_t lo, uint32_t hi)
 {
-    const char *at = row + lo;
-
-    do {
-        __builtin_prefetch(at, 1);
-        at += 64 - (uintptr_t)at % 64;
-    } while (at < row + hi);
+    for (uint32_t at = lo; at < hi; at += 64)
+        __builtin_prefetch(row + at, 1);
+    __builtin_prefetch(row + hi - 1, 1);
 }
 
 #endif

@@ -2,26 +2,27 @@
 #include "table/known.h"
 
 #include "base/alloc.h"
-#include "table/batch.h"
+#include "kernel/order.h"
+#include "table/there.h"
 
 #define FIRST_CAP 1024
 
 /* --- what was pushed to --------------------------------------------------- */
 
-static size_t bytes_of(const fl_key_list *l)
+static size_t bytes_of(const fl_hash_list *l)
 {
     return l->cap * sizeof(*l->data);
 }
 
-void fl_key_list_release(fl_key_list *l)
+void fl_hash_list_release(fl_hash_list *l)
 {
     fl_data_free(l->data, bytes_of(l));
-    *l = (fl_key_list){ 0 };
+    *l = (fl_hash_list){ 0 };
 }
 
-static fl_status grow(const fl_table *t, fl_key_list *l)
+static fl_status grow(const fl_table *t, fl_hash_list *l)
 {
-    fl_key_list to = { .n = l->n, .cap = l->cap ? 2 * l->cap : FIRST_CAP };
+    fl_hash_list to = { .n = l->n, .cap = l->cap ? 2 * l->cap : FIRST_CAP };
 
     to.data = fl_try_alloc(bytes_of(&to));
     if (!to.data)
@@ -31,20 +32,16 @@ static fl_status grow(const fl_table *t, fl_key_list *l)
                 t->name, to.cap);
     if (l->n)
         memcpy(to.data, l->data, l->n * sizeof(*l->data));
-    fl_key_list_release(l);
+    fl_hash_list_release(l);
     *l = to;
     return FL_OK;
 }
 
-fl_status fl_known_list(fl_group *g, int k, void *row)
+fl_status fl_known_reserve(fl_group *g)
 {
-    fl_key_list *l = &g->p->pushed;
+    fl_hash_list *l = &g->p->pushed;
 
-    if (l->n == l->cap)
-        FL_TRY(grow(g->t, l));
-    l->data[l->n++] = fl_group_key(g, k);
-    fl_row_set_mark(row, true);
-    return FL_OK;
+    return l->n + (size_t)g->n <= l->cap ? FL_OK : grow(g->t, l);
 }
 
 static size_t count_pushed(const fl_table *t)
@@ -56,17 +53,17 @@ static size_t count_pushed(const fl_table *t)
     return n;
 }
 
-/* Under all locks. */
-static fl_status move_pushed(fl_table *t, fl_buf *keys, size_t *n)
+/* With room for as many again. Under all locks. */
+static fl_status move_pushed(fl_table *t, fl_buf *hashes, size_t *n)
 {
     size_t all = count_pushed(t);
-    uint64_t *to = fl_buf_reserve(keys, (all + 1) * sizeof(*to));
+    uint64_t *to = fl_buf_reserve(hashes, (2 * all + 1) * sizeof(*to));
 
     if (!to)
         FL_FAIL(FL_ERR_NOMEM, "table %s: no memory for a list of %zu rows",
                 t->name, all);
     for (int i = 0; i < t->n_parts; i++) {
-        fl_key_list *l = &t->parts[i].pushed;
+        fl_hash_list *l = &t->parts[i].pushed;
 
         if (l->n)
             memcpy(to, l->data, l->n * sizeof(*to));
@@ -79,36 +76,30 @@ static fl_status move_pushed(fl_table *t, fl_buf *keys, size_t *n)
 
 fl_status fl_table_take_pushed(fl_table *t, fl_buf *keys, size_t *n)
 {
+    uint64_t *list;
     fl_status st;
 
     fl_table_lock_all(t);
     st = move_pushed(t, keys, n);
     fl_table_unlock_all(t);
-    return st;
+    FL_TRY(st);
+    list = keys->data;
+    fl_order_hashes(list, *n, list + *n);
+    for (size_t i = 0; i < *n; i++)
+        list[i] = fl_hash_origin(list[i]);
+    return FL_OK;
 }
 
 /* --- values --------------------------------------------------------------- */
 
-static fl_status find_whole(fl_group *g, void *arg)
+static float *value_of(const fl_table *t, void *row)
 {
-    (void)arg;
-    for (int k = 0; k < g->n; k++) {
-        FL_TRY(fl_group_find_or_make(g, k));
-        if (g->ref[k])
-            fl_prefetch_row(fl_partition_row(g->p, g->ref[k]), 0,
-                            g->t->acc.layout.bytes);
-    }
-    return FL_OK;
+    return (float *)((char *)row + t->acc.layout.value);
 }
 
-static float *value_of(const fl_group *g, void *row)
+static float *known_of(const fl_table *t, void *row)
 {
-    return (float *)((char *)row + g->t->acc.layout.value);
-}
-
-static float *known_of(const fl_group *g, void *row)
-{
-    return (float *)((char *)row + g->t->acc.layout.known);
+    return (float *)((char *)row + t->acc.layout.known);
 }
 
 /* Four numbers, wherever they lie: rows are short, and their loops are not
@@ -137,35 +128,14 @@ static void tell_row(float *restrict out, float *restrict known,
     }
 }
 
-static fl_status tell_group(fl_group *g, void *arg)
+static void tell_one(const fl_table *t, void *row, size_t number, void *arg)
 {
     const telling *a = arg;
-    const uint32_t dim = g->t->config.dim;
+    const uint32_t dim = t->config.dim;
 
-    for (int k = 0; k < g->n; k++) {
-        float *out = a->out + fl_group_number(g, k) * dim;
-        void *row;
-
-        if (!g->ref[k]) {
-            memset(out, 0, dim * sizeof(*out));
-            continue;
-        }
-        row = fl_partition_row(g->p, g->ref[k]);
-        fl_row_set_mark(row, false);
-        tell_row(out, known_of(g, row), value_of(g, row), dim, a->share);
-    }
-    return FL_OK;
-}
-
-fl_status fl_table_tell(fl_table *t, const uint64_t *keys, size_t n,
-                        float share, float *out)
-{
-    static const fl_sweeps sweeps = { find_whole, tell_group };
-    telling a = { share, out };
-
-    FL_ASSERT(t->acc.layout.known);
-    FL_TRY(fl_batch_check(t, keys, n));
-    return fl_batch_sweep(t, keys, n, &sweeps, &a);
+    fl_row_set_mark(row, false);
+    tell_row(a->out + number * dim, known_of(t, row), value_of(t, row), dim,
+             a->share);
 }
 
 static void learn_row(float *restrict value, float *restrict known,
@@ -185,30 +155,101 @@ static void learn_row(float *restrict value, float *restrict known,
     }
 }
 
-static fl_status learn_group(fl_group *g, void *arg)
+typedef struct learning {
+    uint32_t epoch;
+    const float *theirs;
+} learning;
+
+static void learn_one(const fl_table *t, void *row, size_t number, void *arg)
 {
-    const float *theirs = arg;
+    const learning *a = arg;
+    const uint32_t dim = t->config.dim;
+
+    fl_row_set_epoch(row, a->epoch);
+    learn_row(value_of(t, row), known_of(t, row), a->theirs + number * dim,
+              dim);
+}
+
+/* --- rows that are not ---------------------------------------------------- */
+
+static fl_status find_whole(fl_group *g, void *arg)
+{
+    (void)arg;
+    for (int k = 0; k < g->n; k++) {
+        FL_TRY(fl_group_find_or_make(g, k));
+        if (g->ref[k])
+            fl_prefetch_row(fl_partition_row(g->p, g->ref[k]), 0,
+                            g->t->acc.layout.bytes);
+    }
+    return FL_OK;
+}
+
+static fl_status tell_group(fl_group *g, void *arg)
+{
+    const telling *a = arg;
     const uint32_t dim = g->t->config.dim;
 
     for (int k = 0; k < g->n; k++) {
-        void *row;
+        size_t number = fl_group_number(g, k);
 
+        if (g->ref[k])
+            tell_one(g->t, fl_partition_row(g->p, g->ref[k]), number, arg);
+        else
+            memset(a->out + number * dim, 0, dim * sizeof(*a->out));
+    }
+    return FL_OK;
+}
+
+static fl_status learn_group(fl_group *g, void *arg)
+{
+    for (int k = 0; k < g->n; k++) {
         if (!g->ref[k])
             continue;
         fl_group_touch(g, k);
-        row = fl_partition_row(g->p, g->ref[k]);
-        learn_row(value_of(g, row), known_of(g, row),
-                  theirs + fl_group_number(g, k) * dim, dim);
+        learn_one(g->t, fl_partition_row(g->p, g->ref[k]),
+                  fl_group_number(g, k), arg);
     }
     return FL_OK;
+}
+
+/* --- both ----------------------------------------------------------------- */
+
+static fl_status tell_share(fl_table *t, int part, fl_split *d, void *arg)
+{
+    static const fl_sweeps sweeps = { find_whole, tell_group };
+    fl_swept s = fl_share_of(t, part, d);
+
+    s.lo = fl_there_use(&s, tell_one, arg);
+    return fl_sweep(&s, &sweeps, arg);
+}
+
+fl_status fl_table_tell(fl_table *t, const uint64_t *keys, size_t n,
+                        float share, float *out)
+{
+    telling a = { share, out };
+
+    FL_ASSERT(t->acc.layout.known);
+    FL_TRY(fl_batch_check(t, keys, n));
+    return fl_batch_split(t, keys, n, tell_share, &a);
+}
+
+/* The epoch is constant under a lock. Rows that a cut watches take the longer
+   way. */
+static fl_status learn_share(fl_table *t, int part, fl_split *d, void *arg)
+{
+    static const fl_sweeps sweeps = { find_whole, learn_group };
+    learning a = { fl_table_epoch(t), arg };
+    fl_swept s = fl_share_of(t, part, d);
+
+    if (!t->parts[part].watched)
+        s.lo = fl_there_use(&s, learn_one, &a);
+    return fl_sweep(&s, &sweeps, &a);
 }
 
 fl_status fl_table_learn(fl_table *t, const uint64_t *keys, size_t n,
                          const float *theirs)
 {
-    static const fl_sweeps sweeps = { find_whole, learn_group };
-
     FL_ASSERT(t->acc.layout.known);
     FL_TRY(fl_batch_check(t, keys, n));
-    return fl_batch_sweep(t, keys, n, &sweeps, (void *)(uintptr_t)theirs);
+    return fl_batch_split(t, keys, n, learn_share, (void *)(uintptr_t)theirs);
 }

@@ -12,7 +12,8 @@
 #include "base/buf.h"
 #include "table/table.h"
 
-/* The keys that were listed become those of `keys`. */
+/* The keys that were listed become those of `keys`, in the order of their
+   hashes: that of every index that they are looked up in. */
 FL_MUST_CHECK
 fl_status fl_table_take_pushed(fl_table *t, fl_buf *keys, size_t *n);
 

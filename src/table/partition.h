@@ -33,12 +33,13 @@ typedef struct fl_shard_counts {
     uint32_t n[FL_CUT_GONE];
 } fl_shard_counts;
 
-typedef struct fl_key_list {
+/* Hashes of keys. */
+typedef struct fl_hash_list {
     uint64_t *data;
     size_t n, cap;
-} fl_key_list;
+} fl_hash_list;
 
-void fl_key_list_release(fl_key_list *l);
+void fl_hash_list_release(fl_hash_list *l);
 
 typedef struct fl_partition {
     fl_mutex mu; /* guards everything below */
@@ -48,7 +49,7 @@ typedef struct fl_partition {
     fl_pool candidates;
     fl_shard_counts *counts; /* by shard, the table's; this partition's own */
     fl_journal journal;      /* for deltas */
-    fl_key_list pushed;      /* and not yet taken (known.h) */
+    fl_hash_list pushed;     /* and not yet taken (known.h) */
     struct fl_cut_part *cut; /* NULL: none is under way */
     bool watched;            /* what changes is kept for a cut or logged */
     uint64_t refused;

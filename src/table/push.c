@@ -1,15 +1,21 @@
 /* push.c - gradients by key: equal keys are added up, keys without a row may
  * get one, and the table's rule updates the rows. */
 #include "kernel/merge.h"
-#include "table/batch.h"
 #include "table/cut_inside.h"
 #include "table/entry.h"
 #include "table/row.h"
+#include "table/there.h"
 
 typedef struct push_args {
     const fl_rows *rows;
     const fl_hyper *hyper;
 } push_args;
+
+static inline fl_push_item item_at(const push_args *a, uint32_t dim, size_t i)
+{
+    return (fl_push_item){ a->rows->values + i * dim, fl_push_show(a->rows, i),
+                           fl_push_click(a->rows, i) };
+}
 
 static fl_status find_or_admit(fl_group *g, int k, const push_args *a)
 {
@@ -62,11 +68,10 @@ static fl_status apply_pushed(fl_group *g, void *arg)
     const uint32_t epoch = fl_table_epoch(g->t);
     const bool watched = g->p->watched;
 
+    if (acc->layout.known)
+        FL_TRY(fl_known_reserve(g));
     for (int k = 0; k < g->n; k++) {
-        size_t i = fl_group_number(g, k);
-        fl_push_item item = { a->rows->values + i * acc->config->dim,
-                              fl_push_show(a->rows, i),
-                              fl_push_click(a->rows, i) };
+        fl_push_item item = item_at(a, acc->config->dim, fl_group_number(g, k));
         void *row;
 
         g->ref[k] = ref_now(g, k);
@@ -76,14 +81,43 @@ static fl_status apply_pushed(fl_group *g, void *arg)
             fl_witness_row(g->t, g->p, fl_group_key(g, k), g->ref[k]);
         row = fl_partition_row(g->p, g->ref[k]);
         fl_row_set_epoch(row, epoch);
-        if (acc->layout.known && !fl_row_is_marked(row))
-            FL_TRY(fl_known_list(g, k, row));
+        if (acc->layout.known)
+            fl_known_list(g, k, row);
         if (g->t->accessor->push(acc, row, fl_ref_is_short(g->ref[k]), &item,
                                  a->hyper) &&
             fl_ref_is_short(g->ref[k]))
             fl_group_grow(g, k);
     }
     return FL_OK;
+}
+
+static void push_one(const fl_table *t, void *row, size_t number, void *arg)
+{
+    const push_args *a = arg;
+    fl_push_item item = item_at(a, t->config.dim, number);
+
+    fl_row_set_epoch(row, fl_table_epoch(t));
+    (void)t->accessor->push(&t->acc, row, false, &item, a->hyper);
+}
+
+/* What trainers list and push to servers: whole rows that nothing is noted
+   of. */
+static bool is_simple(const fl_table *t, int part, const fl_split *d)
+{
+    const fl_row_layout *l = &t->acc.layout;
+
+    return d->is_ordered && !l->short_bytes && !l->known &&
+           !t->parts[part].watched;
+}
+
+static fl_status push_share(fl_table *t, int part, fl_split *d, void *arg)
+{
+    static const fl_sweeps push = { find_pushed, apply_pushed };
+    fl_swept s = fl_share_of(t, part, d);
+
+    if (is_simple(t, part, d))
+        s.lo = fl_there_use(&s, push_one, arg);
+    return fl_sweep(&s, &push, arg);
 }
 
 void fl_table_begin_push(fl_table *t, double lr, fl_hyper *out)
@@ -101,10 +135,9 @@ void fl_table_begin_push(fl_table *t, double lr, fl_hyper *out)
 fl_status fl_table_push_part(fl_table *t, const fl_rows *rows,
                              const fl_hyper *step)
 {
-    static const fl_sweeps push = { find_pushed, apply_pushed };
     push_args p = { rows, step };
 
-    return fl_batch_sweep(t, rows->keys, rows->n, &push, &p);
+    return fl_batch_split(t, rows->keys, rows->n, push_share, &p);
 }
 
 /* By the top bits of the hash, as partitions are. */

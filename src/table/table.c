@@ -101,7 +101,7 @@ void fl_partition_empty(fl_partition *p)
     fl_pool_release(&p->pools[0]);
     fl_pool_release(&p->pools[1]);
     fl_pool_release(&p->candidates);
-    fl_key_list_release(&p->pushed);
+    fl_hash_list_release(&p->pushed);
 }
 
 void fl_table_destroy(fl_table *t)

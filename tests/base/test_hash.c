@@ -19,6 +19,18 @@ static void hash_values_never_change(void **state)
     assert_true(fl_mix64(1) == 0x5692161d100b05e5u);
 }
 
+static void a_key_is_found_by_its_hash(void **state)
+{
+    (void)state;
+    for (uint64_t i = 0; i < 1000; i++) {
+        uint64_t key = fl_mix64(i);
+
+        assert_true(fl_hash_origin(fl_hash_key(key)) == key);
+        assert_true(fl_hash_origin(fl_hash_key(i)) == i);
+        assert_true(fl_hash_origin(fl_hash_key(-i)) == -i);
+    }
+}
+
 static void bytes_and_text_hash_alike(void **state)
 {
     const char with_nul[] = "ab\0c";
@@ -104,6 +116,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hash_values_never_change),
+        cmocka_unit_test(a_key_is_found_by_its_hash),
         cmocka_unit_test(bytes_and_text_hash_alike),
         cmocka_unit_test(one_bit_of_input_turns_half_of_the_output),
         cmocka_unit_test(a_typing_error_finds_its_name),

@@ -49,7 +49,7 @@ static int by_key(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Exactly these keys are listed, in whatever order. */
+/* Exactly these keys are listed, in the order of their hashes. */
 static void assert_pushed(fl_table *t, const uint64_t *want, size_t n_want)
 {
     fl_buf keys = { 0 };
@@ -57,6 +57,9 @@ static void assert_pushed(fl_table *t, const uint64_t *want, size_t n_want)
 
     assert_ok(fl_table_take_pushed(t, &keys, &n));
     assert_int_equal(n, n_want);
+    for (size_t i = 1; i < n; i++)
+        assert_true(fl_hash_key(((uint64_t *)keys.data)[i - 1]) <
+                    fl_hash_key(((uint64_t *)keys.data)[i]));
     qsort(keys.data, n, sizeof(*want), by_key);
     if (n)
         assert_memory_equal(keys.data, want, n * sizeof(*want));
@@ -240,6 +243,121 @@ static void a_value_that_is_assigned_is_told_whole(void **state)
     fl_table_destroy(t);
 }
 
+/* Partitions are told apart by the hash, and a list goes through them in order;
+   blocks end anywhere in them. */
+static void listed_keys_are_looked_up_as_any_others(void **state)
+{
+    enum { N = 9000 };
+    static uint64_t keys[N];
+    static float grads[N * DIM], told[N * DIM], values[N * DIM];
+    static const char *const tables[] = {
+        "dim=3 init=constant(0) partitions=1",
+        "dim=3 init=constant(0) partitions=4",
+        "dim=3 init=constant(0) partitions=32"
+    };
+
+    (void)state;
+    for (uint64_t i = 0; i < N; i++)
+        keys[i] = i;
+    for (size_t i = 0; i < N * DIM; i++)
+        grads[i] = (float)(i / DIM);
+    for (size_t i = 0; i < FL_LEN(tables); i++) {
+        fl_table *t = make_with(tables[i]);
+        fl_buf list = { 0 };
+        size_t n;
+
+        push(t, keys, N, grads);
+        assert_ok(fl_table_take_pushed(t, &list, &n));
+        assert_int_equal(n, N);
+        assert_ok(fl_table_tell(t, list.data, n, 1, told));
+        assert_ok(fl_table_pull(t, list.data, n, FL_PULL_ONLY, values));
+        for (size_t k = 0; k < n; k++) {
+            float x = (float)((uint64_t *)list.data)[k];
+
+            assert_true(told[k * DIM] == x && values[k * DIM + 1] == -x);
+        }
+        fl_buf_release(&list);
+        fl_table_destroy(t);
+    }
+}
+
+/* Every third key of a list has no row yet. */
+static void
+what_is_learnt_of_listed_keys_makes_rows_where_none_are(void **state)
+{
+    enum { N = 6000 };
+    static uint64_t keys[N];
+    static float theirs[N * DIM], told[N * DIM], values[N * DIM];
+    fl_table *t = make_with("dim=3 init=constant(1) partitions=2"),
+             *list = make_with("dim=3 partitions=2");
+    fl_buf all = { 0 };
+    size_t n;
+
+    (void)state;
+    for (uint64_t i = 0; i < N; i++)
+        keys[i] = i;
+    push(list, keys, N, theirs);
+    assert_ok(fl_table_take_pushed(list, &all, &n));
+    for (size_t i = 0; i < N; i++) {
+        theirs[i * DIM] = (float)i;
+        if (i % 3)
+            push(t, (uint64_t *)all.data + i, 1, values);
+    }
+    assert_ok(fl_table_learn(t, all.data, n, theirs));
+    assert_int_equal(stats_of(t).rows, N);
+    assert_ok(fl_table_pull(t, all.data, n, FL_PULL_ONLY, values));
+    assert_memory_equal(values, theirs, sizeof(values));
+    assert_ok(fl_table_tell(t, all.data, n, 1, told));
+    for (size_t i = 0; i < N * DIM; i++)
+        assert_true(told[i] == 0);
+    fl_buf_release(&all);
+    fl_table_destroy(list);
+    fl_table_destroy(t);
+}
+
+/* As servers get it: rows are there, or are born on the way. */
+static void a_push_of_listed_keys_is_like_any_other(void **state)
+{
+    enum { N = 6000 };
+    static uint64_t keys[N];
+    static float grads[N * DIM], first[N * DIM], second[N * DIM];
+    fl_table *list = make_with("dim=3 partitions=2");
+    fl_table *t[2];
+    fl_buf all = { 0 };
+    size_t n;
+
+    (void)state;
+    for (uint64_t i = 0; i < N; i++)
+        keys[i] = i;
+    push(list, keys, N, grads);
+    assert_ok(fl_table_take_pushed(list, &all, &n));
+    for (int i = 0; i < 2; i++) {
+        fl_table_config c;
+
+        assert_ok(fl_table_config_parse(
+            &c, "emb", "dim=3 optimizer=adagrad partitions=2", 3));
+        assert_ok(fl_table_create(&t[i], &c));
+        push(t[i], keys, N / 2, grads);
+    }
+    for (size_t i = 0; i < N * DIM; i++)
+        grads[i] = (float)(i % 7) - 3;
+    for (int times = 0; times < 2; times++)
+        for (size_t i = 0; i < N; i++) {
+            size_t back = N - 1 - i;
+
+            push(t[0], (uint64_t *)all.data + back, 1, grads + back * DIM);
+        }
+    for (int times = 0; times < 2; times++)
+        push(t[1], all.data, N, grads);
+    assert_ok(fl_table_pull(t[0], keys, N, FL_PULL_ONLY, first));
+    assert_ok(fl_table_pull(t[1], keys, N, FL_PULL_ONLY, second));
+    assert_memory_equal(first, second, sizeof(first));
+    fl_buf_release(&all);
+    for (int i = 0; i < 2; i++)
+        fl_table_destroy(t[i]);
+    fl_table_destroy(list);
+}
+
 static void without_memory_for_the_list_it_is_an_error(void **state)
 {
     enum { N = 1100 }; /* more than a list has room for at first */
@@ -283,6 +401,10 @@ int main(void)
         cmocka_unit_test(a_key_that_gets_no_row_has_nothing_to_tell),
         cmocka_unit_test(an_emptied_table_lists_nothing),
         cmocka_unit_test(a_value_that_is_assigned_is_told_whole),
+        cmocka_unit_test(listed_keys_are_looked_up_as_any_others),
+        cmocka_unit_test(
+            what_is_learnt_of_listed_keys_makes_rows_where_none_are),
+        cmocka_unit_test(a_push_of_listed_keys_is_like_any_other),
         cmocka_unit_test(without_memory_for_the_list_it_is_an_error),
     };
 

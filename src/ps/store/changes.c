@@ -13,9 +13,10 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/thread.h"
 #include "base/vec.h"
-#include "kernel/unique.h"
+#include "kernel/order.h"
 
 #define QUEUE_BYTES_MIN 4096
 
@@ -217,78 +218,77 @@ static fl_status check_cursor(const fl_changes *c, uint32_t rank,
 }
 
 /* What a reader gets, before equal keys are put together. */
-typedef struct found {
-    uint64_t *ids;
-    size_t n;
-    bool is_all;
-    uint64_t next;
-} found;
-
 static fl_status look(const fl_changes *c, uint32_t rank, uint64_t cursor,
-                      found *out)
+                      fl_changed *out)
 {
-    out->next = c->next;
-    out->is_all = cursor < c->first;
+    *out = (fl_changed){ .next = c->next, .is_all = cursor < c->first };
     if (out->is_all)
         return FL_OK;
     out->n = copy_keys(c, rank, cursor, NULL);
     if (!out->n)
         return FL_OK;
-    out->ids = fl_try_alloc(out->n * sizeof(*out->ids));
-    if (!out->ids)
+    out->bytes = out->n * sizeof(*out->keys);
+    out->keys = fl_try_alloc(out->bytes);
+    if (!out->keys)
         FL_FAIL(FL_ERR_NOMEM, "no memory for %zu changed keys", out->n);
-    (void)copy_keys(c, rank, cursor, out->ids);
+    (void)copy_keys(c, rank, cursor, out->keys);
     return FL_OK;
 }
 
-/* Each key once: into *keys, which has room for all of them. */
-static fl_status unite(const found *f, uint64_t **keys, size_t *n)
+/* True when they are in order and all different, as those are that one trainer
+   pushed between two of another's questions. */
+static bool to_hashes(uint64_t *keys, size_t n)
 {
-    size_t key_bytes = f->n * sizeof(**keys);
-    size_t index_bytes = f->n * sizeof(uint32_t);
-    uint64_t *out = fl_try_alloc(key_bytes);
-    uint32_t *index = fl_try_alloc(index_bytes);
-    fl_unique u = { 0 };
-    fl_status st = FL_OK;
+    bool is_ordered = true;
 
-    if (!out || !index)
-        st = fl_err_set(FL_ERR_NOMEM, "no memory for %zu changed keys", f->n);
-    else
-        st = fl_unique_run(&u, f->ids, f->n, out, index, n);
-    fl_unique_release(&u);
-    fl_data_free(index, index_bytes);
-    if (st)
-        fl_data_free(out, key_bytes);
-    else
-        *keys = out;
-    return st;
+    for (size_t i = 0; i < n; i++) {
+        keys[i] = fl_hash_key(keys[i]);
+        is_ordered &= !i || keys[i - 1] < keys[i];
+    }
+    return is_ordered;
 }
 
-static fl_status give(found *f, fl_changed *out)
+static fl_status put_in_order(fl_changed *changed)
 {
-    fl_changed changed = { .bytes = f->n * sizeof(*f->ids),
-                           .is_all = f->is_all,
-                           .next = f->next };
-    fl_status st = f->n ? unite(f, &changed.keys, &changed.n) : FL_OK;
+    uint64_t *scratch = fl_try_alloc(changed->bytes);
 
-    fl_data_free(f->ids, changed.bytes);
-    if (!st)
-        *out = changed;
-    return st;
+    if (!scratch)
+        FL_FAIL(FL_ERR_NOMEM, "no memory to sort %zu changed keys", changed->n);
+    fl_order_hashes(changed->keys, changed->n, scratch);
+    changed->n = fl_order_unite(changed->keys, changed->n);
+    fl_data_free(scratch, changed->bytes);
+    return FL_OK;
+}
+
+static fl_status unite(fl_changed *changed)
+{
+    uint64_t *keys = changed->keys;
+
+    if (!to_hashes(keys, changed->n))
+        FL_TRY(put_in_order(changed));
+    for (size_t i = 0; i < changed->n; i++)
+        keys[i] = fl_hash_origin(keys[i]);
+    return FL_OK;
 }
 
 fl_status fl_changes_since(fl_changes *c, uint32_t rank, uint64_t cursor,
                            fl_changed *out)
 {
-    found f = { 0 };
+    fl_changed changed;
     fl_status st;
 
     fl_lock(&c->mu);
     st = check_cursor(c, rank, cursor);
     if (!st)
-        st = look(c, rank, cursor, &f);
+        st = look(c, rank, cursor, &changed);
     fl_unlock(&c->mu);
-    return st ? st : give(&f, out);
+    FL_TRY(st);
+    st = unite(&changed);
+    if (st)
+        fl_data_free(changed.keys, changed.bytes);
+    else
+        *out = changed;
+    return st;
 }
 
 void fl_changes_seen(fl_changes *c, uint32_t rank, uint64_t cursor)

@@ -39,7 +39,7 @@ typedef struct fl_changed {
 } fl_changed;
 
 /* Keys that ranks other than this one have pushed since the cursor, each once,
-   in order of first appearance. It is all rows when the log does not reach back
+   in the order of their hashes. It is all rows when the log does not reach back
    so far, as for the cursor 0. */
 FL_MUST_CHECK
 fl_status fl_changes_since(fl_changes *c, uint32_t rank, uint64_t cursor,
