@@ -236,6 +236,7 @@ static const fl_op_case pull_cases[] = {
 const fl_op fl_op_pull_sparse = {
     .name = "pull_sparse",
     .doc = "Keys = the different ids of all Ids in order of appearance, "
+           "server by server where several have the rows, "
            "Rows[i] = the row of Keys[i] in the table (dim numbers), and "
            "Keys[Index[l][i]] = Ids[l][i] for every list l; the id "
            "padding_idx (-1: none) is the last of Keys and its row zeros; "
