@@ -264,6 +264,8 @@ static fl_status unite(fl_changed *changed)
 {
     uint64_t *keys = changed->keys;
 
+    if (!keys)
+        return FL_OK;
     if (!to_hashes(keys, changed->n))
         FL_TRY(put_in_order(changed));
     for (size_t i = 0; i < changed->n; i++)
