@@ -9,7 +9,7 @@
 #include "kernel/isa.h"
 
 /* clang-format off */
-#define FL_KEY_LOOPS(F)                                                   \
+#define FL_KEY_LOOPS(F)                                                        \
     /* out[i] = fl_server_of(keys[i], n_servers); whether that never falls */  \
     F(bool, servers,                                                           \
       (uint16_t *out, const uint64_t *keys, size_t n, int n_servers))
