@@ -223,18 +223,20 @@ static fl_status settle(const kit_trainer *t)
     return t->ctx->comm->life->settle(t->ctx->comm);
 }
 
-/* Trainer 1 has all of the data; trainer 0 looks when that is trained. */
+/* Trainer 1 has all of the data, and waits until trainer 0 has what was there
+   before it; trainer 0 looks again when that is trained. */
 static fl_status train_or_look_on(kit_trainer *t, void *arg)
 {
+    fl_job *job = fl_transpiler_job(t->transpiler);
     double before = bias_of(t);
-    fl_status st = FL_OK;
+    fl_status st = fl_job_barrier(job);
 
     (void)arg;
     for (int i = 0; t->rank == 1 && i < t->job->n_steps && !st; i++)
         st = kit_step(t, i);
     FL_TRY(st);
     FL_TRY(settle(t));
-    FL_TRY(fl_job_barrier(fl_transpiler_job(t->transpiler)));
+    FL_TRY(fl_job_barrier(job));
     FL_TRY(settle(t));
     if (bias_of(t) == before)
         FL_FAIL(FL_ERR_INVAL, "trainer %d has learned nothing", t->rank);
