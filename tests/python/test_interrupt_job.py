@@ -100,7 +100,10 @@ PULL = MEMBER + """
 job = fl.Job(servers, 2, rank)
 users = job.table("users", dim=4)
 job.start()
+if rank == 1:
+    touch("started")
 if rank == 0:
+    wait(exists("started"))
     with open("server.pid") as f:
         server = int(f.read())
     os.kill(server, signal.SIGSTOP)
