@@ -26,14 +26,14 @@ void modes_threads_init(modes_threads *t, fl_ctx *c, const ctr_net_spec *net,
     };
     t->loss = ctr_net_build(c, net).loss;
     for (int i = 0; i < n_threads; i++)
-        for (int k = 0; k < 2; k++)
+        for (int k = 0; k < MODES_HELD; k++)
             t->batches[i][k] = ctr_batch_new();
 }
 
 void modes_threads_release(modes_threads *t)
 {
     for (int i = 0; i < t->n_threads; i++)
-        for (int k = 0; k < 2; k++)
+        for (int k = 0; k < MODES_HELD; k++)
             free(t->batches[i][k]);
 }
 
@@ -55,8 +55,7 @@ static bool next_batch(void *arg, int thread, fl_feed *feeds)
         note_time(t);
     if (at >= t->n)
         return false;
-    t->turn[thread] = !t->turn[thread];
-    ctr_batch_fill(t->batches[thread][t->turn[thread]], t->data,
+    ctr_batch_fill(t->batches[thread][t->turn[thread]++ % MODES_HELD], t->data,
                    t->first + at * t->stride, t->n_joined, feeds);
     return true;
 }
@@ -86,7 +85,7 @@ double modes_threads_train(modes_threads *t, fl_executor *e, fl_program *p,
                                   .n_feeds = CTR_FEEDS, .next = next_batch,
                                   .fetches = &t->loss, .n_fetches = 1,
                                   .on_batch = add_loss, .arg = t,
-                                  .holds_two_batches = true)),
+                                  .holds_batches = MODES_HELD)),
         "training");
     for (int i = 0; i < t->n_threads; i++)
         sum += t->sum[i];

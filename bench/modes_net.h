@@ -16,6 +16,8 @@ extern const ctr_net_spec modes_net;
 /* The given one, or modes_net. */
 const ctr_net_spec *modes_net_of(const ctr_net_spec *given);
 
+#define MODES_HELD 16 /* batches that a trainer may look at at once */
+
 /* Hogwild threads that take the batches first, first + stride, ... */
 typedef struct modes_threads {
     const char *loss;
@@ -23,9 +25,9 @@ typedef struct modes_threads {
     int n_threads, n_joined; /* batches that are fed as one */
     size_t first, stride, n;
     atomic_size_t n_dealt;
-    /* Two per thread, in turn. */
-    ctr_batch *batches[MODES_THREADS_MAX][2];
-    int turn[MODES_THREADS_MAX];
+    /* The last ones of each thread, in turn. */
+    ctr_batch *batches[MODES_THREADS_MAX][MODES_HELD];
+    unsigned turn[MODES_THREADS_MAX];
     double sum[MODES_THREADS_MAX]; /* of the losses of this run */
     double last;                   /* when a batch was asked for */
     double longest; /* seconds between two of them, with one thread */

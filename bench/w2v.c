@@ -24,6 +24,7 @@
 #define NEGATIVES 5
 #define DIM 100
 #define SETTINGS "learning_rate=1.0"
+#define HELD 16 /* batches that a trainer may look at at once */
 #define GEO_PERIOD 400
 
 #define TURN_BATCHES 4000 /* of a worker */
@@ -106,11 +107,11 @@ typedef struct batch {
     int64_t centers[BATCH], contexts[BATCH], negatives[NEGATIVES];
 } batch;
 
-/* A thread: where it reads, and two batches in turn. */
+/* A thread: where it reads, and its last batches, in turn. */
 typedef struct lane {
     w2v_reader reader;
-    batch batches[2];
-    int turn;
+    batch batches[HELD];
+    unsigned turn;
     size_t n_left;
     double loss;
 } lane;
@@ -129,7 +130,7 @@ static bool next_batch(void *arg, int thread, fl_feed *feeds)
 {
     worker *w = arg;
     lane *l = &w->lanes[thread];
-    batch *b = &l->batches[l->turn = !l->turn];
+    batch *b = &l->batches[l->turn++ % HELD];
     const int64_t column[2] = { BATCH, 1 };
 
     if (!l->n_left)
@@ -185,7 +186,7 @@ static double train(worker *w, fl_executor *e, fl_program *p,
                                   .feed_names = feed_names, .n_feeds = N_FEEDS,
                                   .next = next_batch, .fetches = &w->loss,
                                   .n_fetches = 1, .on_batch = add_loss,
-                                  .arg = w, .holds_two_batches = true)),
+                                  .arg = w, .holds_batches = HELD)),
         "training");
     for (int i = 0; i < w->n_threads; i++)
         loss += w->lanes[i].loss;

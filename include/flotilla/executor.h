@@ -121,8 +121,7 @@ FL_API void fl_parallel_executor_free(fl_parallel_executor *pe);
 
 /* Called by training thread `thread` for its next batch: fills feeds[0,
    n_feeds) and returns true, or returns false at the end of data. The memory
-   is borrowed until the thread's next call, or, with holds_two_batches, until the one
-   after it. */
+   is borrowed until the thread's next call, or longer: see holds_batches. */
 typedef bool (*fl_next_batch)(void *arg, int thread, fl_feed *feeds);
 
 /* Called after each batch of a thread with what was fetched. */
@@ -141,12 +140,14 @@ typedef struct fl_hogwild_args {
     size_t n_fetches;
     fl_on_batch on_batch; /* may be NULL */
     void *arg;
-    /* A batch stays valid until the second next call. Then the next batch may
-       be asked for before one is trained, where rows of tables come from
-       servers, and they are on their way while the one is computed. */
-    bool holds_two_batches;
+    bool holds_two_batches;  /* the same as holds_batches = 2 */
     fl_scope *scope;         /* NULL: the current one */
     fl_on_thread_end on_end; /* may be NULL */
+    /* A batch stays valid until so many further calls of its thread; 0: 1.
+       With 2 the next batch may be asked for before one is trained, where rows
+       of tables come from servers, and they are on their way while the one is
+       computed; with more, several small ones together (mode async). */
+    int holds_batches;
 } fl_hogwild_args;
 
 /* Threads train on batches of their own with shared parameters, without

@@ -177,6 +177,16 @@ fl_status fl_executor_explain(fl_executor *e, fl_program *p,
 
 /* --- hogwild ------------------------------------------------------------- */
 
+/* Of the batches that a source holds one half is trained while the other is
+   asked for. */
+static int count_ahead(const fl_hogwild_args *h, const fl_comm *comm)
+{
+    int held = h->holds_batches ? h->holds_batches : 1 + h->holds_two_batches;
+    int most = comm ? comm->n_ahead : 0;
+
+    return held / 2 < most ? held / 2 : most;
+}
+
 fl_status fl_run_hogwild(fl_executor *e, fl_program *p,
                          const fl_hogwild_args *args)
 {
@@ -189,6 +199,11 @@ fl_status fl_run_hogwild(fl_executor *e, fl_program *p,
     if (h.n_threads < 1 || !h.next)
         FL_FAIL(FL_ERR_INVAL, "hogwild needs at least one thread and a source "
                               "of batches");
+    if (h.holds_batches < 0)
+        FL_FAIL(FL_ERR_INVAL,
+                "hogwild: holds_batches=%d is negative; give how many batches "
+                "of a thread stay valid, or 0 for one",
+                h.holds_batches);
     FL_TRY(fl_ctx_exec_options(e->ctx, h.scope, &e->trace, &e->options));
     a.fetches = h.fetches;
     a.n_fetches = h.n_fetches;
@@ -197,8 +212,7 @@ fl_status fl_run_hogwild(fl_executor *e, fl_program *p,
     spec.n_runners = spec.n_threads = h.n_threads;
     spec.feeds = h.feed_names;
     spec.n_feeds = h.n_feeds;
-    spec.can_prefetch =
-        h.holds_two_batches && e->options.comm && e->options.comm->can_prefetch;
+    spec.n_ahead = count_ahead(&h, e->options.comm);
     FL_TRY(fl_executor_unit(e, &spec, &u));
     return fl_ctx_ran(e->ctx, fl_unit_run_hogwild(e, u, &h));
 }

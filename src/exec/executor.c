@@ -128,13 +128,13 @@ static fl_status make_plan(fl_unit *u)
     return st ? st : fl_turns_check(u->plan);
 }
 
-/* A second frame is of use only to what can begin ahead. */
+/* Other frames are of use only to what can begin ahead. */
 static int count_frames(const fl_unit *u)
 {
-    bool two = u->spec.can_prefetch && u->plan->n_ahead &&
+    bool can = u->spec.n_ahead && u->plan->n_ahead &&
                u->plan->n_turns == 1; /* turns belong to one frame */
 
-    return two ? 2 * u->spec.n_runners : u->spec.n_runners;
+    return u->spec.n_runners * (can ? 2 * u->spec.n_ahead : 1);
 }
 
 static fl_status make_frames(fl_unit *u, const fl_exec_options *o)
@@ -150,7 +150,9 @@ static fl_status make_frames(fl_unit *u, const fl_exec_options *o)
         FL_TRY(fl_team_new(&u->teams[i], each, "fl-op"));
     for (; u->n_frames < n_frames; u->n_frames++) {
         int i = u->n_frames % n;
-        fl_runner *r = fl_runner_new(u->plan, o, u->teams[i], members, i);
+        fl_runner *r = u->n_frames < n
+                           ? fl_runner_new(u->plan, o, u->teams[i], members, i)
+                           : fl_runner_beside(u->runners[i]);
 
         if (u->spec.kind == FL_UNIT_HOGWILD)
             r->worker.thread = i;
@@ -265,7 +267,7 @@ static bool is_unit_of(const fl_unit *u, const fl_unit_spec *s)
            u->program_version == s->program->version && k->kind == s->kind &&
            k->n_runners == s->n_runners && k->n_threads == s->n_threads &&
            k->merge == s->merge && k->coeff == s->coeff &&
-           k->can_prefetch == s->can_prefetch &&
+           k->n_ahead == s->n_ahead &&
            k->passes.optimize == s->passes.optimize &&
            same_text(k->passes.skip, s->passes.skip) &&
            fl_precision_equal(&k->passes.precision, &s->passes.precision) &&
@@ -414,6 +416,14 @@ void fl_unit_end_batch(const fl_executor *e, const fl_unit *u)
         comm->life->end_batch(comm);
 }
 
+void fl_unit_end_group(const fl_executor *e, const fl_unit *u)
+{
+    fl_comm *comm = e->options.comm;
+
+    if (u->plan->trains && comm && comm->life->end_group)
+        comm->life->end_group(comm);
+}
+
 static fl_status run_alone(fl_executor *e, fl_unit *u, const fl_feed *feeds)
 {
     FL_TRY(fl_unit_feed(u, 0, feeds));
@@ -429,6 +439,7 @@ fl_status fl_unit_run_alone(fl_executor *e, fl_unit *u, const fl_feed *feeds)
     fl_unit_begin_batch(e, u);
     st = run_alone(e, u, feeds);
     fl_unit_end_batch(e, u);
+    fl_unit_end_group(e, u);
     return st;
 }
 
@@ -457,5 +468,6 @@ fl_status fl_unit_run_replicas(fl_executor *e, fl_unit *u, const fl_feed *feeds)
     fl_unit_begin_batch(e, u);
     st = run_replicas(e, u, feeds);
     fl_unit_end_batch(e, u);
+    fl_unit_end_group(e, u);
     return st;
 }

@@ -28,7 +28,8 @@ typedef struct fl_unit_spec {
     size_t n_feeds, n_fetches;
     fl_merge_kind merge;
     double coeff;
-    bool can_prefetch;    /* hogwild: two frames per thread, used in turn */
+    int n_ahead; /* hogwild: batches that are asked for together; a thread has
+                    twice as many frames, used in turn */
     const char *fed_grad; /* a variable that is fed instead of computed */
     int64_t nominal_batch;
     fl_pass_options passes;
@@ -39,7 +40,7 @@ typedef struct fl_unit {
     uint64_t program_id, program_version;
     fl_arena arena;
     fl_plan *plan;
-    fl_runner **runners; /* behind them, the second frames of threads */
+    fl_runner **runners; /* behind them, the other frames of threads */
     int n_frames;        /* runners in all */
     fl_team **teams;     /* by runner; entries may be NULL */
     fl_team *team;       /* runs the runners */
@@ -86,6 +87,8 @@ void fl_unit_keep(const fl_unit *u, int i, const fl_tensor *out, fl_mem **keep);
    follows. */
 void fl_unit_begin_batch(const fl_executor *e, const fl_unit *u);
 void fl_unit_end_batch(const fl_executor *e, const fl_unit *u);
+/* So are all that were asked for together, or one that was alone. */
+void fl_unit_end_group(const fl_executor *e, const fl_unit *u);
 
 /* Starts the next step in frame i, whose batch has so many samples. */
 FL_MUST_CHECK

@@ -1,23 +1,34 @@
 /* hogwild.c - threads that train on batches of their own with shared weights.
  *
- * With two frames a thread looks ahead: while one batch computes, what the next
- * one needs from outside is on its way.
+ * With several frames a thread looks ahead: while one batch computes, what the
+ * next one needs from outside is on its way.
  *
  *     frame 0   | ask | compute 0 |      ask 2 | compute 2 | ...
  *     frame 1         | ask 1 ............     | compute 1 | ...
  *
- * The frames are used in turn, so a batch is taken from the source one call
- * before it is trained.
+ * Asking has its price, however little is asked for. So where a backend allows
+ * it, small batches go in groups: while those of one are computed, one after the
+ * other, the next group has been asked for.
+ *
+ *     frames 0, 1   | ask | compute 0, 1 |    ask 4, 5 | compute 4, 5 | ...
+ *     frames 2, 3         | ask 2, 3 ...............   | compute 2, 3 | ...
+ *
+ * The frames are used in turn, so a batch is taken from the source up to two
+ * groups before it is trained.
  */
 #include "exec/executor.h"
 #include "exec/joint_step.h"
 #include "ir/comm.h"
+
+/* Batches that need more than this from outside are not small. */
+#define GROUP_BYTES ((size_t)768 << 10)
 
 typedef struct hogwild {
     fl_executor *e;
     fl_unit *u;
     const fl_hogwild_args *args;
     fl_feed *feeds;         /* n_feeds per frame */
+    bool *is_fed;           /* by frame: it has its batch */
     fl_tensor *fetched;     /* n_fetches per thread */
     fl_joint_step *meeting; /* NULL: threads update each for itself */
     atomic_bool stop;       /* another thread failed */
@@ -83,32 +94,98 @@ static fl_status train_batch(hogwild *h, int thread, int frame)
     return st;
 }
 
-/* Frames of thread i are i and, if there are two, i + n_runners. */
-static fl_status train(hogwild *h, int i)
+/* --- the batches of a thread ---------------------------------------------- */
+
+typedef struct line {
+    hogwild *h;
+    int thread;
+    int n_group; /* batches that are asked for together; 0: none is asked for */
+    int n_frames; /* that are used: two groups, or one */
+    uint64_t n_taken, n_trained;
+    bool is_over; /* the source has no more */
+} line;
+
+/* Frames of a thread are n_runners apart. */
+static int frame_of(const line *l, uint64_t batch)
 {
-    int n = h->u->spec.n_runners;
-    bool two = h->u->n_frames > n;
-    int frames[2] = { i, two ? i + n : i };
-    bool more = take_batch(h, i, i);
-    bool is_fed = two && more && start_ahead(h, i, FL_AHEAD_OWN);
+    return l->thread +
+           (int)(batch % (uint64_t)l->n_frames) * l->h->u->spec.n_runners;
+}
+
+/* As many batches like the one in that frame as are small together. */
+static void set_group(line *l, int frame)
+{
+    size_t bytes = fl_runner_ahead_bytes(l->h->u->runners[frame]);
+    size_t most = (size_t)l->h->u->spec.n_ahead;
+    size_t n = bytes ? GROUP_BYTES / bytes : most;
+
+    l->n_group = n < 1 ? 1 : (int)(n < most ? n : most);
+    l->n_frames = 2 * l->n_group;
+}
+
+static void take_one(line *l)
+{
+    int frame = frame_of(l, l->n_taken);
+    bool is_next = l->n_taken == l->n_trained;
+
+    l->is_over = !take_batch(l->h, l->thread, frame);
+    if (l->is_over)
+        return;
+    l->h->is_fed[frame] =
+        l->n_group &&
+        start_ahead(l->h, frame, is_next ? FL_AHEAD_OWN : behind_others(l->h));
+    if (l->n_group && !l->n_taken)
+        set_group(l, frame);
+    l->n_taken++;
+}
+
+static void take_group(line *l)
+{
+    while (!l->is_over && l->n_taken < l->n_trained + (uint64_t)l->n_frames)
+        take_one(l);
+}
+
+static fl_status train_next(line *l)
+{
+    int frame = frame_of(l, l->n_trained);
+
+    if (!l->h->is_fed[frame])
+        FL_TRY(fl_unit_feed(l->h->u, frame, feeds_of(l->h, frame)));
+    FL_TRY(train_batch(l->h, l->thread, frame));
+    l->n_trained++;
+    return FL_OK;
+}
+
+/* Those that are asked for together, if there are so many. */
+static fl_status train_group(line *l)
+{
+    int n = l->n_group ? l->n_group : 1;
     fl_status st = FL_OK;
 
-    for (int k = 0; more && !st && !atomic_load(&h->stop); k = !k) {
-        bool next_is_fed = false;
+    for (int i = 0; i < n && !st && l->n_trained < l->n_taken; i++)
+        if (!atomic_load(&l->h->stop))
+            st = train_next(l);
+    fl_unit_end_group(l->h->e, l->h->u);
+    return st;
+}
 
-        if (two) {
-            more = take_batch(h, i, frames[!k]);
-            next_is_fed = more && start_ahead(h, frames[!k], behind_others(h));
-            /* What the last batch pushed travels with this one's pulls. */
+/* What a group pushed travels with the pulls of the one behind the next. */
+static fl_status train(hogwild *h, int i)
+{
+    bool looks_ahead = h->u->n_frames > h->u->spec.n_runners;
+    line l = { .h = h,
+               .thread = i,
+               .n_group = looks_ahead,
+               .n_frames = looks_ahead ? 2 : 1 };
+    fl_status st = FL_OK;
+
+    take_group(&l);
+    while (!st && l.n_trained < l.n_taken && !atomic_load(&h->stop)) {
+        if (looks_ahead)
             fl_comm_flush(h->e->options.comm);
-        }
-        if (!is_fed)
-            st = fl_unit_feed(h->u, frames[k], feeds_of(h, frames[k]));
+        st = train_group(&l);
         if (!st)
-            st = train_batch(h, i, frames[k]);
-        if (!st && !two)
-            more = take_batch(h, i, i);
-        is_fed = next_is_fed;
+            take_group(&l);
     }
     return st;
 }
@@ -174,12 +251,14 @@ fl_status fl_unit_run_hogwild(fl_executor *e, fl_unit *u,
 
     fl_unit_offer(e, u);
     h.feeds = fl_alloc(sizeof(fl_feed) * (n_feeds + 1));
+    h.is_fed = fl_alloc((size_t)u->n_frames);
     h.fetched = fl_alloc(sizeof(fl_tensor) * (n_fetched + 1));
     for (size_t i = 0; i < n_feeds; i++)
         h.feeds[i].name = args->feed_names[i % args->n_feeds];
     atomic_init(&h.stop, false);
     st = run_threads(&h);
     fl_free(h.feeds);
+    fl_free(h.is_fed);
     fl_free(h.fetched);
     return st;
 }

@@ -26,8 +26,8 @@ static bool is_worth_it(const fl_buf *b, const fl_tensor *t)
 {
     size_t bytes;
 
-    return b->data && t->kind != FL_KIND_ARRAY && !fl_tensor_bytes(t, &bytes) &&
-           bytes >= KEEP_MIN_BYTES && bytes >= b->bytes / 2;
+    return b->data && !fl_tensor_bytes(t, &bytes) && bytes >= KEEP_MIN_BYTES &&
+           bytes >= b->bytes / 2;
 }
 
 static fl_mem *take(const fl_plan *p, fl_buf *b)
@@ -45,13 +45,13 @@ void fl_unit_keep(const fl_unit *u, int i, const fl_tensor *out, fl_mem **keep)
 
     for (size_t k = 0; k < u->spec.n_fetches; k++) {
         const fl_plan_var *v = &u->plan->vars[u->fetch_index[k]];
-        bool has_place =
-            v->home == FL_HOME_PLACE && !r->turns && !u->fetch_once[k];
+        bool has_place = v->home == FL_HOME_PLACE && v->place >= 0 &&
+                         !r->turns && !u->fetch_once[k];
 
         keep[k] = NULL;
-        if (!has_place || !is_worth_it(&r->buffers[v->place], &out[k]))
+        if (!has_place || !is_worth_it(r->buffers[v->place], &out[k]))
             continue;
-        keep[k] = take(u->plan, &r->buffers[v->place]);
+        keep[k] = take(u->plan, r->buffers[v->place]);
         fl_runner_note_change(r);
     }
 }

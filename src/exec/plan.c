@@ -319,12 +319,19 @@ static void find_arrays(fl_plan *p)
             p->arrays[p->n_arrays++] = i;
 }
 
-static bool is_fed(const fl_plan *p, const fl_plan_step *s)
+static int count_of(const int *len, int n_slots)
 {
     int n = 0;
 
-    for (int slot = 0; slot < s->n_in; slot++)
-        n += s->in_len[slot];
+    for (int slot = 0; slot < n_slots; slot++)
+        n += len[slot];
+    return n;
+}
+
+static bool is_fed(const fl_plan *p, const fl_plan_step *s)
+{
+    int n = count_of(s->in_len, s->n_in);
+
     for (int i = 0; i < n; i++)
         if (s->in[i] < 0 || p->vars[s->in[i]].home != FL_HOME_FEED)
             return false;
@@ -341,21 +348,28 @@ static void find_ahead(fl_plan *p)
         unsigned flags = s->node->def->flags;
 
         if ((flags & FL_OP_WAITS) && !(flags & FL_OP_EFFECT) && !s->n_deps &&
-            is_fed(p, s))
+            is_fed(p, s)) {
             p->ahead[p->n_ahead++] = i;
+            p->steps[i].is_ahead = true;
+        }
+    }
+}
+
+/* Where these steps put what they make, for as long as the run is to come. */
+static void find_places_ahead(fl_plan *p)
+{
+    p->is_place_ahead = fl_arena_alloc(&p->arena, (size_t)p->n_places + 1);
+    for (int i = 0; i < p->n_ahead; i++) {
+        const fl_plan_step *s = &p->steps[p->ahead[i]];
+        int n = count_of(s->out_len, s->n_out);
+
+        for (int k = 0; k < n; k++)
+            if (s->out[k] >= 0 && p->vars[s->out[k]].place >= 0)
+                p->is_place_ahead[p->vars[s->out[k]].place] = true;
     }
 }
 
 /* --- steps that stay as they are ------------------------------------------ */
-
-static int count_of(const int *len, int n_slots)
-{
-    int n = 0;
-
-    for (int slot = 0; slot < n_slots; slot++)
-        n += len[slot];
-    return n;
-}
 
 /* An output with offsets borrows them from an input, where they may be others
    each time. */
@@ -495,6 +509,7 @@ fl_status fl_plan_new(fl_plan **out, fl_program *program,
         find_steady(p);
         fl_plan_parts(p);
         choose_places(&b, options);
+        find_places_ahead(p);
     }
     builder_release(&b, n_vars);
     if (st) {

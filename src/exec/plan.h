@@ -47,6 +47,7 @@ typedef struct fl_plan_step {
     int n_deps;
     int *next, n_next; /* steps that wait for this one */
     bool fed_grad;     /* a gradient is fed: its shape must be checked */
+    bool is_ahead;     /* one of plan->ahead */
     bool settles;      /* writes what is in the scope and not fixed */
     bool is_steady;    /* what it is inferred to be follows from the forms of
                           feeds and of values in the scope: FL_OP_BY_FORM */
@@ -61,6 +62,7 @@ typedef struct fl_plan {
     int n_vars, n_steps, n_places;
     int *ahead, n_ahead;   /* steps that can begin before their run: they wait
                             for the outside and need nothing but feeds */
+    bool *is_place_ahead;  /* by place: what these steps make lies there */
     int *arrays, n_arrays; /* variables that are arrays */
     int mixed;   /* a step that serves both kinds of updates; -1: none */
     int n_turns; /* runs that make one step; the last of them updates */

@@ -24,8 +24,6 @@
 #define SCRATCH_CHUNK_BYTES (256 << 10)
 #define STEP_CHUNK_BYTES (64 << 10)
 
-/* --- making ----------------------------------------------------------------*/
-
 static fl_targs *bind_slots(fl_runner *r, int n_slots, const int *len,
                             const int *vars)
 {
@@ -42,68 +40,150 @@ static fl_targs *bind_slots(fl_runner *r, int n_slots, const int *len,
     return a;
 }
 
+/* --- memory that runners of one thread share ------------------------------ */
+
+static bool has_own_place(const fl_runner *r, int place)
+{
+    return !r->lead || r->plan->is_place_ahead[place];
+}
+
+static bool has_own_memory(const fl_runner *r, int step)
+{
+    return !r->lead || r->plan->steps[step].is_ahead;
+}
+
+static void find_places(fl_runner *r)
+{
+    size_t n = (size_t)r->plan->n_places + 1;
+    fl_buf *own = fl_arena_alloc(&r->arena, sizeof(*own) * n);
+
+    r->buffers = fl_arena_alloc(&r->arena, sizeof(*r->buffers) * n);
+    for (int i = 0; i < r->plan->n_places; i++)
+        r->buffers[i] = has_own_place(r, i) ? &own[i] : r->lead->buffers[i];
+}
+
+static void find_scratch(fl_runner *r)
+{
+    size_t bytes = sizeof(fl_arena) * (size_t)r->n_members;
+
+    r->step = fl_arena_alloc(&r->arena, bytes);
+    r->scratch = r->lead ? r->lead->scratch : fl_arena_alloc(&r->arena, bytes);
+    for (int i = 0; i < r->n_members; i++) {
+        fl_arena_init(&r->step[i], STEP_CHUNK_BYTES);
+        if (!r->lead)
+            fl_arena_init(&r->scratch[i], SCRATCH_CHUNK_BYTES);
+    }
+}
+
+static void release_step(fl_runner *r, int step)
+{
+    fl_step_memory *m = r->steps[step].memory;
+
+    fl_child_free(r->steps[step].child);
+    if (!has_own_memory(r, step))
+        return;
+    if (m->keep && m->keep_free)
+        m->keep_free(m->keep);
+    fl_free(m->keep);
+    fl_buf_release(&m->workspace.buf);
+}
+
+static void release_scratch(fl_runner *r)
+{
+    for (int i = 0; i < r->n_members; i++) {
+        fl_arena_release(&r->step[i]);
+        if (!r->lead)
+            fl_arena_release(&r->scratch[i]);
+    }
+}
+
+/* --- making ----------------------------------------------------------------*/
+
+static void bind_step(fl_runner *r, int step)
+{
+    const fl_plan_step *s = &r->plan->steps[step];
+    fl_run_step *rs = &r->steps[step];
+
+    rs->in = bind_slots(r, s->n_in, s->in_len, s->in);
+    rs->out = bind_slots(r, s->n_out, s->out_len, s->out);
+    rs->memory = has_own_memory(r, step)
+                     ? fl_arena_alloc(&r->arena, sizeof(*rs->memory))
+                     : r->lead->steps[step].memory;
+}
+
+static void make_tensors(fl_runner *r)
+{
+    const fl_plan *p = r->plan;
+    fl_arena *a = &r->arena;
+
+    r->tensors = fl_arena_alloc(a, sizeof(fl_tensor) * ((size_t)p->n_vars + 1));
+    r->is_plain = fl_arena_alloc(a, (size_t)p->n_vars + 1);
+    for (int i = 0; i < p->n_vars; i++)
+        r->tensors[i] = p->vars[i].var->meta;
+    r->arrays =
+        fl_arena_alloc(a, sizeof(fl_array *) * ((size_t)p->n_arrays + 1));
+    for (int i = 0; i < p->n_arrays; i++)
+        r->tensors[p->arrays[i]].data = r->arrays[i] = fl_array_new();
+}
+
+/* The rest of a runner that knows who it is. */
+static fl_runner *make(fl_runner *r)
+{
+    const fl_plan *p = r->plan;
+
+    r->turns = fl_turns_new(p);
+    r->worker = (fl_worker_id){ .n_parts = 1, .scale = fl_turns_share(r) };
+    fl_arena_init(&r->arena, 64 << 10);
+    make_tensors(r);
+    find_places(r);
+    find_scratch(r);
+    r->steps = fl_arena_alloc(&r->arena,
+                              sizeof(fl_run_step) * ((size_t)p->n_steps + 1));
+    for (int i = 0; i < p->n_steps; i++)
+        bind_step(r, i);
+    return r;
+}
+
 fl_runner *fl_runner_new(const fl_plan *plan, const fl_exec_options *options,
                          fl_team *team, int n_members, int replica)
 {
     fl_runner *r = fl_alloc(sizeof(*r));
-    fl_arena *a = &r->arena;
 
     r->plan = plan;
     r->options = options;
     r->team = team;
-    r->replica = replica;
-    r->turns = fl_turns_new(plan);
-    r->worker = (fl_worker_id){ .n_parts = 1, .scale = fl_turns_share(r) };
-    fl_arena_init(a, 64 << 10);
-    r->tensors =
-        fl_arena_alloc(a, sizeof(fl_tensor) * ((size_t)plan->n_vars + 1));
-    r->buffers =
-        fl_arena_alloc(a, sizeof(fl_buf) * ((size_t)plan->n_places + 1));
-    r->is_plain = fl_arena_alloc(a, (size_t)plan->n_vars + 1);
-    r->steps =
-        fl_arena_alloc(a, sizeof(fl_run_step) * ((size_t)plan->n_steps + 1));
     r->n_members = n_members;
-    r->scratch = fl_arena_alloc(a, sizeof(fl_arena) * (size_t)n_members);
-    r->step = fl_arena_alloc(a, sizeof(fl_arena) * (size_t)n_members);
-    for (int i = 0; i < n_members; i++) {
-        fl_arena_init(&r->scratch[i], SCRATCH_CHUNK_BYTES);
-        fl_arena_init(&r->step[i], STEP_CHUNK_BYTES);
-    }
-    for (int i = 0; i < plan->n_vars; i++)
-        r->tensors[i] = plan->vars[i].var->meta;
-    r->arrays =
-        fl_arena_alloc(a, sizeof(fl_array *) * ((size_t)plan->n_arrays + 1));
-    for (int i = 0; i < plan->n_arrays; i++)
-        r->tensors[plan->arrays[i]].data = r->arrays[i] = fl_array_new();
-    for (int i = 0; i < plan->n_steps; i++) {
-        const fl_plan_step *s = &plan->steps[i];
+    r->replica = replica;
+    return make(r);
+}
 
-        r->steps[i].in = bind_slots(r, s->n_in, s->in_len, s->in);
-        r->steps[i].out = bind_slots(r, s->n_out, s->out_len, s->out);
-    }
-    return r;
+/* A steady runner would not see that another one moved a place. */
+fl_runner *fl_runner_beside(fl_runner *lead)
+{
+    fl_runner *r = fl_alloc(sizeof(*r));
+
+    r->plan = lead->plan;
+    r->options = lead->options;
+    r->team = lead->team;
+    r->n_members = lead->n_members;
+    r->replica = lead->replica;
+    r->lead = lead->options->is_frozen ? NULL : lead;
+    return make(r);
 }
 
 void fl_runner_free(fl_runner *r)
 {
     if (!r || !fl_sched_free(r->sched))
         return;
-    for (int i = 0; i < r->plan->n_steps; i++) {
-        if (r->steps[i].keep && r->steps[i].keep_free)
-            r->steps[i].keep_free(r->steps[i].keep);
-        fl_free(r->steps[i].keep);
-        fl_buf_release(&r->steps[i].workspace.buf);
-        fl_child_free(r->steps[i].child);
-    }
+    for (int i = 0; i < r->plan->n_steps; i++)
+        release_step(r, i);
     fl_turns_free(r->turns, r->plan->n_turns);
     for (int i = 0; i < r->plan->n_arrays; i++)
         fl_array_free(r->arrays[i]);
     for (int i = 0; i < r->plan->n_places; i++)
-        r->plan->device->release(&r->buffers[i]);
-    for (int i = 0; i < r->n_members; i++) {
-        fl_arena_release(&r->scratch[i]);
-        fl_arena_release(&r->step[i]);
-    }
+        if (has_own_place(r, i))
+            r->plan->device->release(r->buffers[i]);
+    release_scratch(r);
     fl_arena_release(&r->arena);
     fl_free(r);
 }
@@ -338,7 +418,7 @@ static fl_status lay_out(fl_runner *r, int var)
 {
     const fl_plan_var *v = &r->plan->vars[var];
     fl_tensor *t = &r->tensors[var];
-    fl_buf *b = &r->buffers[v->place];
+    fl_buf *b = r->buffers[v->place];
     size_t bytes, rows_bytes = 0;
     const void *before = b->data;
 
@@ -395,10 +475,11 @@ static fl_status prepare(fl_runner *r, int step)
                    .in = rs->in,
                    .out = rs->out,
                    .running = true,
-                   .workspace = &rs->workspace };
+                   .workspace = &rs->memory->workspace };
     int at = 0;
 
-    atomic_store_explicit(&rs->workspace.n_done, 0, memory_order_relaxed);
+    atomic_store_explicit(&rs->memory->workspace.n_done, 0,
+                          memory_order_relaxed);
     if (s->node->is_grad) {
         if (s->fed_grad)
             FL_TRY(fl_node_check_grads(s->node, rs->in, true));
@@ -482,7 +563,7 @@ fl_status fl_step_run(fl_runner *r, const fl_step_share *share, fl_waker *waker)
         .nth = share->nth,
         .scratch = &r->scratch[member],
         .step = &r->step[member],
-        .workspace = &rs->workspace,
+        .workspace = &rs->memory->workspace,
         .step_no = r->step_no,
         .seed = r->plan->program->seed,
         .replica = r->replica,
@@ -492,8 +573,8 @@ fl_status fl_step_run(fl_runner *r, const fl_step_share *share, fl_waker *waker)
         .samples = r->samples,
         .lap = r->lap,
         .values = r->options->is_frozen ? r->n_taken : 0,
-        .keep = &rs->keep,
-        .keep_free = &rs->keep_free,
+        .keep = &rs->memory->keep,
+        .keep_free = &rs->memory->keep_free,
         .comm = r->options->comm,
         .waker = waker,
         .resumed = share->resumed,
@@ -598,14 +679,38 @@ fl_status fl_runner_run(fl_runner *r, fl_plan_part part, fl_team *team)
 
 /* --- memory ----------------------------------------------------------------*/
 
+static size_t output_bytes(const fl_runner *r, const fl_plan_step *s)
+{
+    size_t sum = 0, bytes;
+    int n = 0;
+
+    for (int slot = 0; slot < s->n_out; slot++)
+        n += s->out_len[slot];
+    for (int i = 0; i < n; i++)
+        if (s->out[i] >= 0 && !fl_tensor_bytes(&r->tensors[s->out[i]], &bytes))
+            sum += bytes;
+    return sum;
+}
+
+size_t fl_runner_ahead_bytes(const fl_runner *r)
+{
+    size_t n = 0;
+
+    for (int i = 0; i < r->plan->n_ahead; i++)
+        n += output_bytes(r, &r->plan->steps[r->plan->ahead[i]]);
+    return n;
+}
+
 size_t fl_runner_kept_bytes(const fl_runner *r)
 {
     size_t n = 0;
 
     for (int i = 0; i < r->plan->n_places; i++)
-        n += r->buffers[i].bytes;
+        if (has_own_place(r, i))
+            n += r->buffers[i]->bytes;
     for (int i = 0; i < r->plan->n_steps; i++)
-        n += r->steps[i].workspace.buf.bytes;
+        if (has_own_memory(r, i))
+            n += r->steps[i].memory->workspace.buf.bytes;
     return n;
 }
 

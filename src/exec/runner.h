@@ -1,7 +1,9 @@
 /* runner.h - runs a plan: one frame of temporaries, and the loop over steps.
  *
  * A runner is used by one thread at a time; its team helps it when the plan is
- * concurrent. Runners of one plan share the scope and nothing else.
+ * concurrent. Runners of one plan share the scope and nothing else; but a thread
+ * that looks ahead has several, of which one runs at a time: these share all
+ * memory that what began before its run does not need.
  */
 #ifndef FL_EXEC_RUNNER_H
 #define FL_EXEC_RUNNER_H
@@ -33,12 +35,17 @@ typedef struct fl_sched fl_sched;
 typedef struct fl_turns fl_turns;
 typedef struct fl_child fl_child; /* a block that a step runs, see blocks.h */
 
-/* One operator as this runner calls it. */
-typedef struct fl_run_step {
-    fl_targs *in, *out; /* tensors of the frame, by slot */
+/* What an operator keeps from run to run. */
+typedef struct fl_step_memory {
     void *keep;
     void (*keep_free)(void *);
     fl_workspace workspace;
+} fl_step_memory;
+
+/* One operator as this runner calls it. */
+typedef struct fl_run_step {
+    fl_targs *in, *out; /* tensors of the frame, by slot */
+    fl_step_memory *memory;
     fl_child *child; /* NULL until it runs a block */
 } fl_run_step;
 
@@ -51,8 +58,10 @@ typedef struct fl_runner {
     fl_arena arena;      /* bindings */
     fl_tensor *tensors;  /* by plan variable */
     fl_array **arrays;   /* lists of plan->arrays */
-    fl_buf *buffers;     /* by place: the home of its temporaries */
+    fl_buf **buffers;    /* by place: the home of its temporaries */
     fl_run_step *steps;
+    struct fl_runner
+        *lead;         /* whose memory it shares; NULL: it has all itself */
     int n_members;     /* the largest team that may run it */
     fl_arena *scratch; /* one per member, emptied after each operator */
     fl_arena *step;    /* one per member, emptied after each run */
@@ -79,6 +88,8 @@ typedef struct fl_runner {
    given. */
 fl_runner *fl_runner_new(const fl_plan *plan, const fl_exec_options *options,
                          fl_team *team, int n_members, int replica);
+/* Another one for the thread that has `lead`, which outlives it. */
+fl_runner *fl_runner_beside(fl_runner *lead);
 void fl_runner_free(fl_runner *r);
 
 /* Whether a value may be fed for what is described so: type, shape, offsets. */
@@ -131,6 +142,9 @@ typedef enum fl_ahead { FL_AHEAD_OWN, FL_AHEAD_OTHER } fl_ahead;
    outside for what the coming run of all parts will need. A step that fails now
    is left to that run, which tells the error. */
 void fl_runner_start_ahead(fl_runner *r, fl_ahead next);
+
+/* The bytes of what has begun so, as far as it is known now. */
+size_t fl_runner_ahead_bytes(const fl_runner *r);
 
 /* The coming run is not made: waits for what has begun and forgets it. */
 void fl_runner_drop_ahead(fl_runner *r);

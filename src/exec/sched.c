@@ -12,7 +12,9 @@
  * Steps may have begun before the run: they wait then like others, but nobody
  * is there to take them from the queue until the run starts.
  *
- * Everything below is guarded by mu. The order in which steps run changes
+ * Everything below is guarded by mu; but what a run of one member alone looks at
+ * while it has work (the queue, what steps wait for) it looks at without: others
+ * only say there that a step was woken. The order in which steps run changes
  * nothing: shares and steps that run at once touch different memory.
  */
 #include "exec/runner.h"
@@ -53,7 +55,8 @@ struct fl_sched {
     int *follower; /* by step: which one it lets begin; -1: none */
     step_waker *wakers;
     int steps_left, running, waiting;
-    bool is_on; /* a run is under way */
+    int n_woken; /* with one member: steps to be put in the queue */
+    bool is_on;  /* a run is under way */
     bool failed;
     bool is_stuck;     /* a run has ended without all of its answers */
     fl_poller *helped; /* where its only member waits; NULL: here */
@@ -62,7 +65,8 @@ struct fl_sched {
 static void push(fl_sched *s, task t)
 {
     s->queue[(s->head + s->len++) % s->cap] = t;
-    fl_cond_wake_one(&s->changed);
+    if (s->n_members > 1)
+        fl_cond_wake_one(&s->changed);
 }
 
 static task pop(fl_sched *s)
@@ -87,10 +91,11 @@ static void wake_step(fl_waker *w)
         sw->waits = false;
         s->waiting--;
     }
-    if (was_waiting && s->is_on) {
+    if (was_waiting && s->is_on && s->n_members > 1) {
         push(s, (task){ sw->step, 0, 1, true });
     } else {
         sw->woken = true;
+        s->n_woken += was_waiting && s->is_on;
         fl_cond_wake_all(&s->changed);
     }
     poller = s->helped;
@@ -164,7 +169,7 @@ static bool has_work(void *arg)
     bool has;
 
     fl_lock(&s->mu);
-    has = s->len > 0;
+    has = s->len || s->n_woken;
     fl_unlock(&s->mu);
     return has;
 }
@@ -217,7 +222,7 @@ static fl_status sleep_a_while(fl_sched *s)
     }
     deadline = deadline_of(s);
     if (!fl_cond_wait_until(&s->changed, &s->mu, deadline) && !s->len &&
-        !s->running && s->waiting)
+        !s->n_woken && !s->running && s->waiting)
         return waited_too_long(s);
     return FL_OK;
 }
@@ -258,21 +263,32 @@ static fl_status run_task(fl_sched *s, task t, int member)
         &s->wakers[t.step].port);
 }
 
-/* What follows from a task's result. Called with the lock held. */
-static fl_status account(fl_sched *s, task t, fl_status st)
+/* The step waits, or was woken meanwhile. Called with the lock held. */
+static void set_aside(fl_sched *s, int step)
 {
-    step_waker *w = &s->wakers[t.step];
+    step_waker *w = &s->wakers[step];
 
-    if (!st || st == FL_PENDING)
-        step_begun(s, t.step);
-    if (st == FL_PENDING && w->woken) {
+    if (w->woken) {
         w->woken = false;
-        push(s, (task){ t.step, 0, 1, true });
-        return FL_OK;
-    }
-    if (st == FL_PENDING) {
+        push(s, (task){ step, 0, 1, true });
+    } else {
         w->waits = true;
         s->waiting++;
+    }
+}
+
+/* What follows from a task's result. Called with the lock held where there are
+   several members. */
+static fl_status account(fl_sched *s, task t, fl_status st)
+{
+    if (!st || st == FL_PENDING)
+        step_begun(s, t.step);
+    if (st == FL_PENDING) {
+        if (s->n_members == 1)
+            fl_lock(&s->mu);
+        set_aside(s, t.step);
+        if (s->n_members == 1)
+            fl_unlock(&s->mu);
         return FL_OK;
     }
     if (!st && --s->shares_left[t.step] == 0) {
@@ -301,7 +317,7 @@ static fl_status member_loop(void *arg, int member)
     while (!st && !s->failed && s->steps_left) {
         task t;
 
-        if (!s->len && s->waiting && !has_flushed && !poller_of(s)) {
+        if (!s->len && s->waiting && !has_flushed) {
             flush(s);
             has_flushed = true;
             continue;
@@ -326,6 +342,52 @@ static fl_status member_loop(void *arg, int member)
     fl_unlock(&s->mu);
     return st;
 }
+
+/* --- one member alone ----------------------------------------------------- */
+
+/* Called with the lock held. */
+static void take_woken(fl_sched *s)
+{
+    for (int i = 0; i < s->r->plan->n_steps && s->n_woken; i++) {
+        if (!s->wakers[i].woken)
+            continue;
+        s->wakers[i].woken = false;
+        s->n_woken--;
+        push(s, (task){ i, 0, 1, true });
+    }
+}
+
+/* Nothing can go on before some step is woken. */
+static fl_status rest(fl_sched *s)
+{
+    fl_status st = FL_OK;
+
+    fl_lock(&s->mu);
+    if (!s->n_woken && !poller_of(s))
+        flush(s);
+    while (!st && !s->n_woken)
+        st = sleep_and_tell(s);
+    take_woken(s);
+    fl_unlock(&s->mu);
+    return st;
+}
+
+static fl_status run_alone(fl_sched *s)
+{
+    fl_status st = FL_OK;
+
+    while (!st && s->steps_left) {
+        task t;
+
+        if (!s->len)
+            FL_TRY(rest(s));
+        t = pop(s);
+        st = account(s, t, run_task(s, t, 0));
+    }
+    return st;
+}
+
+/* --- a run ---------------------------------------------------------------- */
 
 static fl_sched *sched_new(fl_runner *r)
 {
@@ -437,7 +499,7 @@ static fl_status sched_begin(fl_sched *s, fl_plan_part part, int n_members)
     FL_TRY(check_not_stuck(s));
     s->part = part;
     s->n_members = n_members;
-    s->head = s->len = s->steps_left = s->running = 0;
+    s->head = s->len = s->steps_left = s->running = s->n_woken = 0;
     s->failed = s->is_stuck = false;
     s->is_on = true;
     count_steps(s);
@@ -487,8 +549,8 @@ fl_status fl_sched_run(fl_runner *r, fl_plan_part part, fl_team *team)
     fl_unlock(&r->sched->mu);
     if (st)
         return st;
-    st = team ? fl_team_run(team, member_loop, r->sched)
-              : member_loop(r->sched, 0);
+    st = r->sched->n_members > 1 ? fl_team_run(team, member_loop, r->sched)
+                                 : run_alone(r->sched);
     sched_end(r->sched, st);
     return st;
 }

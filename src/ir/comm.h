@@ -178,6 +178,9 @@ typedef struct fl_comm_life {
        job may hold it, to make a cut. */
     void (*begin_batch)(fl_comm *c);
     void (*end_batch)(fl_comm *c);
+    /* A thread is through with the batches that were asked for together: what
+       they have handed over may leave together. It flushes afterwards. */
+    void (*end_group)(fl_comm *c);
     /* This process has no batch for now: takes part in the steps of the others
        until nobody has one. By the thread that trains. */
     fl_status (*drain)(fl_comm *c);
@@ -199,9 +202,10 @@ struct fl_comm {
     bool is_synchronous;
     /* Parameters of this process change beside its runs, until stop. */
     bool writes_params;
-    /* Rows of the next batch may be asked for before this one is trained; a
-       backend that owes them what this one does (is_behind) sees to it. */
-    bool can_prefetch;
+    /* Rows of so many batches may be asked for together, before those in front
+       of them are trained; 0: of none. A backend that owes them what these do
+       (is_behind) sees to it. */
+    int n_ahead;
     /* Of workers that collect; 0: there is one. */
     int rank, n_workers;
     /* That hold the rows; with several, keys that come server by server

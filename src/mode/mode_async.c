@@ -3,7 +3,8 @@
  *     training threads        push, send: a copy into the queue of its variable
  *         |                   (a table, or a dense parameter)
  *     threads of the queues   several gradients of a variable become one, and
- *         |                   are sent (a single one is sent without them);
+ *         |                   are sent; what is not merged a training thread
+ *         |                   sends behind its batch, or its group of batches;
  *         |                   the answer comes in the client's loop
  *     servers                 apply on arrival
  *         |
@@ -31,24 +32,35 @@
 #include "mode/mode.h"
 
 #define NAP_NS UINT64_C(10000000)
+#define GROUP_MAX 8 /* batches whose rows are pulled together */
 
 typedef struct async_comm async_comm;
 
-/* Its pool is for any thread. The rest is for who works on its queue, handed
-   on from a thread of the queues to the loop and back. */
-typedef struct variable {
-    async_comm *owner;
-    fl_gradient_pool pool;
-    const fl_dist_param *param; /* NULL for a table */
-    const fl_dist_table *table; /* NULL for a parameter */
-    fl_queue_entry *taken;      /* what is under way */
+typedef struct variable variable;
+
+/* What was taken from the queue of a variable, on its way. It is for who works
+   on it, handed on from a thread to the loop. */
+typedef struct message {
+    variable *of;
+    struct message *next; /* of those that are free */
+    fl_queue_entry *taken;
     size_t n_taken;
     fl_merger merger;
     FL_VEC(fl_rows) batches;
     FL_VEC(const float *) from;
     FL_VEC(double) scales;
     fl_cluster_blocks blocks;
-} variable;
+} message;
+
+/* For any thread. */
+struct variable {
+    async_comm *owner;
+    fl_gradient_pool pool;
+    const fl_dist_param *param; /* NULL for a table */
+    const fl_dist_table *table; /* NULL for a parameter */
+    fl_mutex mu;
+    message *free; /* guarded by mu */
+};
 
 /* Pulls all dense parameters into memory of its own, from where they are copied
    when all are there; in the client's loop, at its own pace. */
@@ -68,6 +80,8 @@ struct async_comm {
     fl_cluster_stats *counts;
     const fl_dist *dist;
     bool is_sum, has_receiver;
+    size_t max_merge;
+    int n_group; /* batches that are trained before their gradients leave */
     variable *variables; /* tables, then parameters */
     size_t n_variables;
     fl_queues *queues;
@@ -128,8 +142,6 @@ static fl_status store_all(async_comm *a)
 
 /* --- the receiver --------------------------------------------------------- */
 
-static void receive(async_comm *a);
-
 static fl_status begin_pull_all(async_comm *a, fl_codec codec,
                                 fl_client_done done, void *arg)
 {
@@ -164,24 +176,19 @@ static fl_status store_received(async_comm *a)
     return st;
 }
 
-/* In the loop. Whoever waits may free the backend from the unlock on, unless
-   there is another pull. */
+/* In the loop. Whoever waits may free the backend from the unlock on. */
 static void on_received(void *arg, fl_status st)
 {
     async_comm *a = arg;
     receiver *r = &a->receiver;
-    bool has_next;
 
     st = st ? fl_err_ctx(st, "pulling parameters") : store_received(a);
     if (st)
         fl_queues_fail(a->queues, st);
     fl_lock(&r->mu);
     r->is_under_way = false;
-    has_next = !st && begin_if_due(r);
     fl_cond_wake_all(&r->cond);
     fl_unlock(&r->mu);
-    if (has_next)
-        receive(a);
 }
 
 static void receive(async_comm *a)
@@ -193,15 +200,22 @@ static void receive(async_comm *a)
         on_received(a, st);
 }
 
-/* A merged gradient of a parameter is on its way. Servers take requests in their
-   order: what is pulled behind it has it, and needs no message of its own. */
+/* A merged gradient of a parameter is on its way. */
 static void note_sent(async_comm *a)
+{
+    fl_lock(&a->receiver.mu);
+    a->receiver.n_sent++;
+    fl_unlock(&a->receiver.mu);
+}
+
+/* Servers take requests in their order: what is pulled behind gradients has
+   them, and needs no message of its own. */
+static void receive_if_due(async_comm *a)
 {
     receiver *r = &a->receiver;
     bool is_mine;
 
     fl_lock(&r->mu);
-    r->n_sent++;
     is_mine = begin_if_due(r);
     fl_unlock(&r->mu);
     if (is_mine)
@@ -291,13 +305,44 @@ static const char *name_of(const variable *v)
     return v->table ? v->table->name : v->param->name;
 }
 
-/* What was taken is over, for better or worse. */
-static void finish(variable *v, fl_status st)
+static message *take_message(variable *v)
 {
+    message *m;
+
+    fl_lock(&v->mu);
+    m = v->free;
+    if (m)
+        v->free = m->next;
+    fl_unlock(&v->mu);
+    if (!m)
+        m = fl_alloc(sizeof(*m));
+    m->of = v;
+    m->merger.unique.n_servers = v->owner->port.comm.n_servers;
+    return m;
+}
+
+static void free_message(message *m)
+{
+    fl_merger_release(&m->merger);
+    fl_vec_release(&m->batches);
+    fl_vec_release(&m->from);
+    fl_vec_release(&m->scales);
+    fl_cluster_blocks_release(&m->blocks);
+    fl_free(m);
+}
+
+/* What was taken is over, for better or worse. */
+static void finish(message *m, fl_status st)
+{
+    variable *v = m->of;
     async_comm *a = v->owner;
 
-    fl_gradients_give_back(&v->pool, v->taken);
-    v->taken = NULL;
+    fl_gradients_give_back(&v->pool, m->taken);
+    m->taken = NULL;
+    fl_lock(&v->mu);
+    m->next = v->free;
+    v->free = m;
+    fl_unlock(&v->mu);
     fl_queues_done(a->queues, (size_t)(v - a->variables),
                    fl_err_ctx(st, "%s %s", kind_of(v), name_of(v)));
 }
@@ -305,89 +350,87 @@ static void finish(variable *v, fl_status st)
 /* The values lie where the gradient was. */
 static void on_pulled(void *arg, fl_status st)
 {
-    variable *v = arg;
+    message *m = arg;
 
     if (!st)
-        st = store_param(v->owner, v->param,
-                         ((fl_gradient *)v->taken)->memory.data);
-    finish(v, st);
+        st = store_param(m->of->owner, m->of->param,
+                         ((fl_gradient *)m->taken)->memory.data);
+    finish(m, st);
 }
 
 /* Fresh values of a parameter whose gradient was applied. */
-static void pull_param(variable *v)
+static void pull_param(message *m)
 {
-    fl_cluster *c = v->owner->port.cluster;
+    fl_cluster *c = m->of->owner->port.cluster;
     fl_status st = fl_client_pull_blocks_coded(
-        fl_cluster_client(c), fl_cluster_pull_codec(c), v->blocks.blocks.data,
-        v->blocks.data.data, v->blocks.blocks.len, (fl_ending){ on_pulled, v });
+        fl_cluster_client(c), fl_cluster_pull_codec(c), m->blocks.blocks.data,
+        m->blocks.data.data, m->blocks.blocks.len, (fl_ending){ on_pulled, m });
 
     if (st)
-        finish(v, st);
+        finish(m, st);
 }
 
 static void on_sent(void *arg, fl_status st)
 {
-    variable *v = arg;
-    async_comm *a = v->owner;
+    message *m = arg;
+    async_comm *a = m->of->owner;
 
     if (!st)
-        fl_stat_add(&a->counts->gradients_applied, v->n_taken);
-    if (st || v->table) {
-        finish(v, st);
-        return;
-    }
-    if (a->has_receiver)
-        finish(v, FL_OK);
+        fl_stat_add(&a->counts->gradients_applied, m->n_taken);
+    if (st || m->of->table || a->has_receiver)
+        finish(m, st);
     else
-        pull_param(v);
+        pull_param(m);
 }
 
 /* How much one of the gradients that were taken counts. */
-static double weight(const variable *v)
+static double weight(const message *m)
 {
-    return v->owner->is_sum ? 1 : 1 / (double)v->n_taken;
+    return m->of->owner->is_sum ? 1 : 1 / (double)m->n_taken;
 }
 
-static fl_status send_rows(variable *v)
+static fl_status send_rows(message *m)
 {
-    fl_job_push_item item = { .table = (int)(v - v->owner->variables) };
+    async_comm *a = m->of->owner;
+    fl_job_push_item item = { .table = (int)(m->of - a->variables) };
     double lr = 0;
 
-    v->batches.len = 0;
-    for (fl_queue_entry *e = v->taken; e; e = e->next) {
+    m->batches.len = 0;
+    for (fl_queue_entry *e = m->taken; e; e = e->next) {
         const fl_gradient *g = (const fl_gradient *)e;
 
         lr = g->rows.lr;
         for (; g; g = g->next_part) {
-            fl_vec_push(&v->batches, g->rows);
-            v->batches.data[v->batches.len - 1].scale *= weight(v);
+            fl_vec_push(&m->batches, g->rows);
+            m->batches.data[m->batches.len - 1].scale *= weight(m);
         }
     }
     FL_TRY(
-        fl_merge_rows(&v->merger, v->batches.data, v->batches.len, &item.rows));
+        fl_merge_rows(&m->merger, m->batches.data, m->batches.len, &item.rows));
     item.rows.lr = lr;
-    return fl_client_push(fl_cluster_client(v->owner->port.cluster), &item,
-                          &v->table->dim, 1, (fl_ending){ on_sent, v });
+    return fl_client_push(fl_cluster_client(a->port.cluster), &item,
+                          &m->of->table->dim, 1, (fl_ending){ on_sent, m });
 }
 
 /* Gradients are added up where the first of them is. */
-static fl_status send_param(variable *v)
+static fl_status send_param(message *m)
 {
-    float *sum = ((fl_gradient *)v->taken)->memory.data;
+    float *sum = ((fl_gradient *)m->taken)->memory.data;
+    const fl_dist_param *p = m->of->param;
+    fl_cluster *c = m->of->owner->port.cluster;
 
-    v->from.len = v->scales.len = 0;
-    for (fl_queue_entry *e = v->taken; e; e = e->next) {
-        fl_vec_push(&v->from, ((const fl_gradient *)e)->rows.values);
-        fl_vec_push(&v->scales, weight(v));
+    m->from.len = m->scales.len = 0;
+    for (fl_queue_entry *e = m->taken; e; e = e->next) {
+        fl_vec_push(&m->from, ((const fl_gradient *)e)->rows.values);
+        fl_vec_push(&m->scales, weight(m));
     }
-    fl_merge_dense(sum, v->from.data, v->scales.data, v->n_taken,
-                   (size_t)v->param->n);
-    fl_cluster_blocks_clear(&v->blocks);
-    fl_cluster_blocks_add(&v->blocks, v->owner->port.cluster, v->param, sum);
+    fl_merge_dense(sum, m->from.data, m->scales.data, m->n_taken, (size_t)p->n);
+    fl_cluster_blocks_clear(&m->blocks);
+    fl_cluster_blocks_add(&m->blocks, c, p, sum);
     return fl_client_send_blocks(
-        fl_cluster_client(v->owner->port.cluster), FL_MSG_PUSH_DENSE,
-        v->blocks.blocks.data, (const float *const *)v->blocks.data.data,
-        v->blocks.blocks.len, (fl_ending){ on_sent, v });
+        fl_cluster_client(c), FL_MSG_PUSH_DENSE, m->blocks.blocks.data,
+        (const float *const *)m->blocks.data.data, m->blocks.blocks.len,
+        (fl_ending){ on_sent, m });
 }
 
 /* For the queues. */
@@ -396,15 +439,16 @@ static void work(void *arg, size_t queue, fl_queue_entry *list, size_t n)
     async_comm *a = arg;
     variable *v = &a->variables[queue];
     uint64_t since = fl_timeline_now();
+    message *m = take_message(v);
     fl_status st;
 
-    v->taken = list;
-    v->n_taken = n;
-    st = v->table ? send_rows(v) : send_param(v);
-    /* The answer may be here already, and another turn under way. */
+    m->taken = list;
+    m->n_taken = n;
+    st = v->table ? send_rows(m) : send_param(m);
+    /* The answer may be here already, and the message under way again. */
     fl_timeline_add("queue", "merge and send", name_of(v), since);
     if (st)
-        finish(v, st);
+        finish(m, st);
     else if (v->param && a->has_receiver)
         note_sent(a);
 }
@@ -414,6 +458,7 @@ static void pause(void *arg)
 {
     async_comm *a = arg;
 
+    receive_if_due(a);
     fl_comm_flush(&a->port.comm);
 }
 
@@ -493,6 +538,16 @@ static fl_status async_recv(fl_comm *c, fl_comm_call *r)
     return fl_cluster_port_recv(c, r);
 }
 
+static void async_end_group(fl_comm *c)
+{
+    async_comm *a = (async_comm *)c;
+
+    /* What is to be merged waits for more. */
+    if (a->max_merge == 1)
+        fl_queues_release(a->queues);
+    receive_if_due(a);
+}
+
 /* Pulls of parameters may be under way: they change nothing. */
 static fl_status async_settle(fl_comm *c)
 {
@@ -534,12 +589,14 @@ static fl_status async_stop(fl_comm *c)
 
 static void release_variable(variable *v)
 {
+    message *next;
+
+    for (message *m = v->free; m; m = next) {
+        next = m->next;
+        free_message(m);
+    }
+    fl_mutex_release(&v->mu);
     fl_gradient_pool_release(&v->pool);
-    fl_merger_release(&v->merger);
-    fl_vec_release(&v->batches);
-    fl_vec_release(&v->from);
-    fl_vec_release(&v->scales);
-    fl_cluster_blocks_release(&v->blocks);
 }
 
 static void release_receiver(receiver *r)
@@ -583,7 +640,7 @@ static void init_variables(async_comm *a)
 
         v->owner = a;
         fl_gradient_pool_init(&v->pool);
-        v->merger.unique.n_servers = a->port.comm.n_servers;
+        fl_mutex_init(&v->mu);
         if (i < n_tables)
             v->table = &a->dist->tables.data[i];
         else
@@ -604,14 +661,34 @@ static void init_receiver(async_comm *a, const fl_conf *conf)
         a->dist->params.len;
 }
 
+/* Gradients of a group are of the same age. Rows bear it: few of them are in
+   several batches. Dense parameters do not: each is in all of them, and so many
+   steps from one place lead astray. */
+static int group_of(const fl_dist *d, const fl_conf *conf)
+{
+    int64_t most = conf->communicator_send_queue_size;
+
+    if (d->params.len)
+        return 1;
+    return most && most < GROUP_MAX ? (int)most : GROUP_MAX;
+}
+
+static size_t capacity(const async_comm *a, const fl_conf *conf)
+{
+    fl_conf_int n = conf->communicator_send_queue_size;
+
+    return (size_t)(n ? n : conf->cpu_num * a->n_group);
+}
+
 static fl_queues *make_queues(async_comm *a, const fl_conf *conf)
 {
     fl_queues_config o = {
         .n_queues = a->n_variables,
-        .capacity =
-            (size_t)or_cpu_num(conf, conf->communicator_send_queue_size),
-        .max_take =
-            (size_t)or_cpu_num(conf, conf->communicator_max_merge_var_num),
+        .capacity = capacity(a, conf),
+        .max_take = a->max_merge,
+        /* Two groups: the answer to one comes while the next is trained. */
+        .max_under_way = a->has_receiver ? 2 * (size_t)a->n_group : 1,
+        .enough = a->max_merge > 1 ? a->max_merge : SIZE_MAX,
         .linger_ns = (uint64_t)conf->communicator_send_wait_times * NAP_NS,
         .n_threads = (int)conf->communicator_thread_pool_size,
         .wait_ns = &a->counts->wait,
@@ -636,6 +713,7 @@ static const fl_comm_life life = {
     .step = fl_cluster_port_step,
     .begin_batch = fl_cluster_port_begin_batch,
     .end_batch = fl_cluster_port_end_batch,
+    .end_group = async_end_group,
     .settle = async_settle,
     .stop = async_stop,
     .free = async_free,
@@ -647,10 +725,13 @@ static fl_comm *async_open(fl_cluster *cluster)
     async_comm *a = fl_alloc(sizeof(*a));
 
     fl_cluster_port_init(&a->port, cluster, "async", &data, &life);
-    a->port.comm.can_prefetch = conf->prefetch;
     a->port.comm.writes_params = true;
     a->counts = fl_cluster_stats_of(cluster);
     a->dist = fl_cluster_dist(cluster);
+    a->max_merge =
+        (size_t)or_cpu_num(conf, conf->communicator_max_merge_var_num);
+    a->n_group = group_of(a->dist, conf);
+    a->port.comm.n_ahead = conf->prefetch ? a->n_group : 0;
     a->is_sum = conf->communicator_is_sgd_optimizer;
     a->has_receiver = conf->communicator_independent_recv_thread;
     fl_mutex_init(&a->stopping);

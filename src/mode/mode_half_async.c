@@ -126,7 +126,7 @@ static fl_comm *half_open(fl_cluster *cluster)
     fl_cut_set_meeting(fl_cluster_cut(cluster), FL_CUT_MEETS_THREADS);
     m->core = fl_lockstep_new(cluster, &ops, m, FL_WEIGH_EQUALLY);
     port = fl_lockstep_port(m->core);
-    port->can_prefetch = fl_cluster_conf(cluster)->prefetch;
+    port->n_ahead = fl_cluster_conf(cluster)->prefetch;
     return port;
 }
 

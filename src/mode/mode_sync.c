@@ -49,7 +49,7 @@ static fl_comm *sync_open(fl_cluster *cluster)
     m->round = fl_round_new(cluster, &round_ops, m);
     m->core = fl_lockstep_new(cluster, &ops, m, round_ops.weighing);
     port = fl_lockstep_port(m->core);
-    port->can_prefetch = fl_cluster_conf(cluster)->prefetch;
+    port->n_ahead = fl_cluster_conf(cluster)->prefetch;
     return port;
 }
 

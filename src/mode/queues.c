@@ -5,6 +5,8 @@
  *
  *     RESTING -> LINGERING -> READY -> BUSY -> RESTING
  *
+ * BUSY is one of which so much is under way as may be; others rest meanwhile.
+ *
  * A queue that is not full enough lingers until its deadline; since all linger
  * equally long, the list of them is in the order of deadlines, and one resting
  * thread keeps time for its head. A queue in which somebody waits does not
@@ -24,8 +26,10 @@ typedef struct queue {
     fl_queue_entry *first, *last;
     fl_queue_entry *waiting; /* the first whose owner waits */
     size_t len, n_inside;    /* all, and those that had room */
+    size_t n_under_way;      /* works that are not done */
     state state;
     uint64_t deadline_ns;      /* of a lingering one */
+    bool is_released;          /* it need not linger until it is empty */
     struct queue *prev, *next; /* in the list of its state */
 } queue;
 
@@ -40,7 +44,7 @@ struct fl_queues {
     fl_cond drained; /* nothing is left to work on */
     queue *queues;
     queue_list lingering, ready;
-    size_t n_active; /* queues that do not rest */
+    size_t n_active; /* queues to be seen to, and works under way */
     bool has_timekeeper, is_closing, is_cancelled;
     int n_draining; /* who waits for all to be worked on */
     fl_err err;     /* the first one */
@@ -73,9 +77,15 @@ static void detach(queue_list *l, queue *v)
         l->last = v->prev;
 }
 
+/* Somebody has to see to it. */
+static size_t is_pressing(state s)
+{
+    return s == LINGERING || s == READY;
+}
+
 static void set_state(fl_queues *q, queue *v, state s)
 {
-    q->n_active += (v->state == RESTING) - (size_t)(s == RESTING);
+    q->n_active += is_pressing(s) - is_pressing(v->state);
     if (v->state == LINGERING)
         detach(&q->lingering, v);
     if (v->state == READY)
@@ -112,8 +122,10 @@ static fl_queue_entry *take(fl_queues *q, queue *v, size_t n)
     for (size_t i = 1; i < n; i++)
         last = last->next;
     v->first = last->next;
-    if (!v->first)
+    if (!v->first) {
         v->last = NULL;
+        v->is_released = false;
+    }
     last->next = NULL;
     v->len -= n;
     v->n_inside -= n;
@@ -128,8 +140,8 @@ static bool is_hasty(const fl_queues *q)
 
 static bool is_full_enough(const fl_queues *q, const queue *v)
 {
-    return v->len >= q->o.max_take || v->waiting || !q->o.linger_ns ||
-           is_hasty(q);
+    return v->len >= q->o.enough || v->is_released || v->waiting ||
+           !q->o.linger_ns || is_hasty(q);
 }
 
 /* Somebody must see to that queue, unless somebody does. */
@@ -160,6 +172,7 @@ static void drop_all(fl_queues *q)
             q->o.drop(q->o.arg, i, v->first);
         v->first = v->last = NULL;
         v->len = v->n_inside = 0;
+        v->is_released = false;
         if (v->state != BUSY)
             set_state(q, v, RESTING);
     }
@@ -206,7 +219,9 @@ static void work_on(fl_queues *q, queue *v)
     size_t n = v->len < q->o.max_take ? v->len : q->o.max_take;
     fl_queue_entry *list;
 
-    set_state(q, v, BUSY);
+    q->n_active++;
+    v->n_under_way++;
+    set_state(q, v, v->n_under_way < q->o.max_under_way ? RESTING : BUSY);
     list = take(q, v, n);
     if (q->ready.first || (q->lingering.first && !q->has_timekeeper))
         fl_cond_wake_one(&q->cond);
@@ -232,7 +247,10 @@ static void work_loop(void *arg)
     while (has_worked || !is_over(q)) {
         end_lingering(q);
         if (q->ready.first) {
-            work_on(q, q->ready.first);
+            queue *v = q->ready.first;
+
+            work_on(q, v);
+            arrange(q, v);
             has_worked = true;
         } else if (has_worked) {
             has_worked = false;
@@ -251,8 +269,7 @@ static void see_to(fl_queues *q, queue *v)
     if (v->state == RESTING && v->len && is_full_enough(q, v) &&
         (v->len == 1 || q->o.max_take == 1))
         work_on(q, v);
-    else
-        arrange(q, v);
+    arrange(q, v);
 }
 
 static fl_status start_threads(fl_queues *q)
@@ -346,12 +363,28 @@ fl_status fl_queues_put(fl_queues *q, size_t queue_no, fl_queue_entry *entry,
     return st;
 }
 
+void fl_queues_release(fl_queues *q)
+{
+    fl_lock(&q->mu);
+    for (size_t i = 0; i < q->o.n_queues; i++) {
+        queue *v = &q->queues[i];
+
+        v->is_released = v->len;
+        while (v->len && v->state != BUSY)
+            work_on(q, v);
+    }
+    fl_unlock(&q->mu);
+}
+
 void fl_queues_done(fl_queues *q, size_t queue_no, fl_status st)
 {
     queue *v = &q->queues[queue_no];
 
     fl_lock(&q->mu);
-    set_state(q, v, RESTING);
+    q->n_active--;
+    v->n_under_way--;
+    if (v->state == BUSY)
+        set_state(q, v, RESTING);
     if (st)
         fail(q, st);
     see_to(q, v);

@@ -1,10 +1,12 @@
 /* queues.h - bounded queues, one per variable, and the threads that empty them.
  *
  * What was put into a queue comes out in the same order, several entries at a
- * time. A queue is worked on by one thread, and nothing more is taken from it
- * before what was taken is done; meanwhile the threads serve other queues, so
- * that a slow one delays nobody else. An entry that goes alone is worked on by
- * whoever finds its queue at rest: in a call of put or done.
+ * time. So many times as are allowed at once may what was taken from a queue be
+ * under way; then nothing more is taken before some of it is done, and the threads
+ * serve other queues, so that a slow one delays nobody else. An entry that goes
+ * alone is worked on by whoever finds its queue at rest: in a call of put or done.
+ * Whoever knows that nothing more is to come for now releases all queues, and
+ * works on what is there.
  *
  *     put -> [ room for `capacity` | owners wait, in turn ] -> work -> done
  *
@@ -26,8 +28,10 @@ typedef struct fl_queue_entry {
 
 typedef struct fl_queues_config {
     size_t n_queues, capacity;
-    size_t max_take;    /* entries that are worked on as one */
-    uint64_t linger_ns; /* how long fewer of them wait for more */
+    size_t max_take;      /* entries that are worked on as one */
+    size_t max_under_way; /* works on one queue that are not done */
+    size_t enough;        /* so many entries need not wait for more */
+    uint64_t linger_ns;   /* how long fewer of them do, unless released */
     int n_threads;
     _Atomic uint64_t *wait_ns; /* is told how long owners waited */
     void *arg;
@@ -52,6 +56,9 @@ void fl_queues_free(fl_queues *q);
  */
 fl_status fl_queues_put(fl_queues *q, size_t queue, fl_queue_entry *entry,
                         fl_comm_answer *answer);
+
+/* What is in the queues now does not wait for more. */
+void fl_queues_release(fl_queues *q);
 
 /* What was taken from that queue is done. The first error is kept: nothing more
    is begun, what is queued is dropped, and everybody gets it. */

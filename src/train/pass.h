@@ -14,7 +14,7 @@
 #include "base/thread.h"
 #include "flotilla/data.h"
 
-#define FL_TRAIN_BATCHES_MAX 2 /* that a thread has at once */
+#define FL_TRAIN_BATCHES_MAX 16 /* that a thread has at once */
 
 /* What one training thread counts. */
 typedef struct fl_train_tally {

@@ -4,8 +4,8 @@
  *                                                 |
  *                        the watcher (watch.c): progress, fetch handler
  *
- * Where rows come from servers, a thread takes its next batch before it trains
- * on one. It is two consumers of the dataset then, in turn, so that both
+ * Where rows come from servers, a thread takes its next batches before it trains
+ * on one. It is as many consumers of the dataset then, in turn, so that all these
  * batches are there.
  *
  * Between two batches all threads come to rest when a save is due, and to their
@@ -373,7 +373,7 @@ static fl_status run_threads(fl_train_pass *p, fl_executor *e,
                           .on_end = on_thread_end,
                           .arg = p,
                           .scope = p->scope,
-                          .holds_two_batches = p->at_once > 1 };
+                          .holds_batches = p->at_once };
     fl_status st = fl_run_hogwild(e, program, &h);
 
     return st ? st : fl_ctx_ran(e->ctx, fl_err_restore(&p->error));
@@ -571,6 +571,14 @@ static fl_status run_or_pass_over(fl_train_pass *p, fl_dataset_report *report)
     return fl_train_run(p, report);
 }
 
+/* Those that are asked for together, and as many that are trained meanwhile. */
+static int at_once(const fl_comm *c)
+{
+    int n = c && c->n_ahead ? 2 * c->n_ahead : 1;
+
+    return n < FL_TRAIN_BATCHES_MAX ? n : FL_TRAIN_BATCHES_MAX;
+}
+
 fl_status fl_train_init(fl_train_pass *p, const fl_dataset_run_args *given)
 {
     const fl_dataset_run_args *a = &p->given;
@@ -582,7 +590,7 @@ fl_status fl_train_init(fl_train_pass *p, const fl_dataset_run_args *given)
     p->stops_at_bad = c->conf.finite_loss;
     p->loss = p->auc = NAN;
     p->turns = p->program->accumulate ? p->program->accumulate : 1;
-    p->at_once = c->comm && c->comm->can_prefetch ? FL_TRAIN_BATCHES_MAX : 1;
+    p->at_once = at_once(c->comm);
     p->n_threads = a->n_threads ? a->n_threads : fl_dataset_threads(p->data);
     return check_args(p);
 }

@@ -215,6 +215,17 @@ static void late_flush(fl_poller *p)
     fl_unlock(&c->mu);
 }
 
+static void late_end_group(fl_comm *port)
+{
+    late_comm *c = (late_comm *)port;
+
+    if (port->n_ahead < 2)
+        return;
+    fl_lock(&c->mu);
+    note(c, (late_event){ .kind = LATE_GROUP });
+    fl_unlock(&c->mu);
+}
+
 static void late_notify(fl_poller *p)
 {
     late_comm *c = comm_of(p);
@@ -347,6 +358,7 @@ static const fl_comm_life life = {
     .step = late_step,
     .enter = late_enter,
     .leave = late_leave,
+    .end_group = late_end_group,
     .free = late_free,
 };
 
@@ -354,9 +366,8 @@ late_comm *late_comm_use(fl_ctx *ctx)
 {
     late_comm *c = fl_alloc(sizeof(*c));
 
-    c->port = (fl_comm){
-        .name = "late", .data = &data, .life = &life, .can_prefetch = true
-    };
+    c->port =
+        (fl_comm){ .name = "late", .data = &data, .life = &life, .n_ahead = 1 };
     c->poller = (fl_poller){ late_flush, late_wait_for, late_notify };
     c->fails_at = -1;
     fl_mutex_init(&c->mu);

@@ -25,7 +25,8 @@ typedef enum late_kind {
     LATE_BARRIER,
     LATE_PULLED, /* the answer to a pull, where it came late */
     LATE_PASSED, /* the same for a barrier */
-    LATE_FLUSH
+    LATE_FLUSH,
+    LATE_GROUP /* one was through, where there may be several batches in it */
 } late_kind;
 
 /* When a barrier is answered. */

@@ -12,6 +12,7 @@
 
 #define BATCH 4
 #define BATCHES 6
+#define HELD 8
 #define THREADS 2
 
 /* The loss of a batch is the mean of its keys. */
@@ -32,9 +33,11 @@ typedef struct fixture {
     fl_program *train;
     int n_threads, n_batches;
     int bad_batch; /* -1: none */
-    /* By thread; two batches live at once. */
+    int n_ids;     /* of a batch: the first has so many, every other one half */
+    int n_held;    /* batches that live at once; 0: as the run says */
+    /* By thread. */
     int given[THREADS], done[THREADS];
-    int64_t ids[THREADS][2][BATCH];
+    int64_t *ids[THREADS][HELD];
     float losses[THREADS][BATCHES];
 } fixture;
 
@@ -49,6 +52,7 @@ static int set_up(void **state)
     f->n_threads = 1;
     f->n_batches = BATCHES;
     f->bad_batch = -1;
+    f->n_ids = BATCH;
     *state = f;
     return fl_program_from_text(&f->train, f->c, training) ? -1 : 0;
 }
@@ -57,6 +61,8 @@ static int tear_down(void **state)
 {
     fixture *f = *state;
 
+    for (int i = 0; i < THREADS * HELD; i++)
+        fl_free(f->ids[i / HELD][i % HELD]);
     fl_executor_free(f->e);
     fl_program_free(f->train);
     fl_ctx_free(f->c);
@@ -69,21 +75,28 @@ static uint64_t first_key(int thread, int batch)
     return (uint64_t)(thread * 1000 + batch * 10);
 }
 
-/* Overwrites the batch before the last one: it is over. */
+static int count_ids(const fixture *f, int batch)
+{
+    return batch % 2 ? f->n_ids / 2 : f->n_ids;
+}
+
+/* Memory of the batch that is over is no longer there. */
 static bool next_batch(void *arg, int thread, fl_feed *feeds)
 {
     fixture *f = arg;
-    int no = f->given[thread];
-    int64_t *ids = f->ids[thread][no % 2];
+    int no = f->given[thread], n = count_ids(f, no);
+    int64_t **ids = &f->ids[thread][no % (f->n_held ? f->n_held : 2)];
 
     if (no == f->n_batches)
         return false;
     f->given[thread]++;
-    for (int i = 0; i < BATCH; i++)
-        ids[i] = (int64_t)first_key(thread, no) + i;
+    fl_free(*ids);
+    *ids = fl_alloc((size_t)n * sizeof(**ids));
+    for (int i = 0; i < n; i++)
+        (*ids)[i] = (int64_t)first_key(thread, no) + i;
     feeds[0].value =
-        fl_tensor_of(no == f->bad_batch ? FL_DTYPE_F64 : FL_DTYPE_I64, ids, 2,
-                     (int64_t[]){ BATCH, 1 });
+        fl_tensor_of(no == f->bad_batch ? FL_DTYPE_F64 : FL_DTYPE_I64, *ids, 2,
+                     (int64_t[]){ n, 1 });
     return true;
 }
 
@@ -97,10 +110,11 @@ static void take_loss(void *arg, int thread, const fl_tensor *fetched)
 static fl_status run(fixture *f, bool keeps_two)
 {
     static const char *const names[] = { "ids" }, *const fetches[] = { "m" };
-    fl_hogwild_args h = FL_INIT(
-        fl_hogwild_args, .n_threads = f->n_threads, .feed_names = names,
-        .n_feeds = 1, .next = next_batch, .fetches = fetches, .n_fetches = 1,
-        .on_batch = take_loss, .arg = f, .holds_two_batches = keeps_two);
+    fl_hogwild_args h =
+        FL_INIT(fl_hogwild_args, .n_threads = f->n_threads, .feed_names = names,
+                .n_feeds = 1, .next = next_batch, .fetches = fetches,
+                .n_fetches = 1, .on_batch = take_loss, .arg = f,
+                .holds_two_batches = keeps_two, .holds_batches = f->n_held);
 
     return fl_run_hogwild(f->e, f->train, &h);
 }
@@ -111,7 +125,9 @@ static void expect_all_losses(const fixture *f)
         assert_int_equal(f->done[t], f->n_batches);
         for (int i = 0; i < f->n_batches; i++)
             assert_float_equal(f->losses[t][i],
-                               (float)first_key(t, i) + (BATCH - 1) / 2.0f, 0);
+                               (float)first_key(t, i) +
+                                   (float)(count_ids(f, i) - 1) / 2,
+                               1e-3);
     }
 }
 
@@ -173,7 +189,7 @@ static void a_backend_that_does_not_look_ahead_is_not_asked_early(void **state)
 {
     fixture *f = *state;
 
-    f->late->port.can_prefetch = false;
+    f->late->port.n_ahead = 0;
     assert_ok(run(f, true));
     expect_all_losses(f);
     for (int i = 0; i + 1 < BATCHES; i++)
@@ -238,6 +254,113 @@ static void an_error_of_one_thread_ends_the_others(void **state)
     assert_int_equal(f->late->n_left[0], 1);
     assert_int_equal(f->late->n_left[1], 1);
     assert_int_equal(f->late->waits.len, 0);
+}
+
+/* --- groups --------------------------------------------------------------- */
+
+/* What the backend saw of one thread: P a pull, p a push, | the end of a group. */
+static const char *seen(const fixture *f, char *text)
+{
+    char *at = text;
+
+    for (size_t i = 0; i < f->late->events.len; i++) {
+        late_kind kind = f->late->events.data[i].kind;
+
+        if (kind == LATE_PULL || kind == LATE_PUSH || kind == LATE_GROUP)
+            *at++ = kind == LATE_PULL ? 'P' : kind == LATE_PUSH ? 'p' : '|';
+    }
+    *at = '\0';
+    return text;
+}
+
+static void small_batches_are_asked_for_in_groups(void **state)
+{
+    fixture *f = *state;
+    char text[64];
+
+    f->late->port.n_ahead = 2;
+    f->n_held = 4;
+    assert_ok(run(f, false));
+    expect_all_losses(f);
+    assert_string_equal(seen(f, text), "PPPPpp|PPpp|pp|");
+}
+
+static void a_group_that_is_not_full_ends_as_well(void **state)
+{
+    fixture *f = *state;
+    char text[64];
+
+    f->late->port.n_ahead = 4;
+    f->n_held = 8;
+    assert_ok(run(f, false));
+    expect_all_losses(f);
+    assert_string_equal(seen(f, text), "PPPPPPpppp|pp|");
+}
+
+/* Neither more than the source holds, nor more than the backend bears. */
+static void groups_are_as_large_as_both_allow(void **state)
+{
+    fixture *f = *state;
+    char text[64];
+
+    f->late->port.n_ahead = 4;
+    f->n_held = 3;
+    assert_ok(run(f, false));
+    assert_string_equal(seen(f, text), "PPp|Pp|Pp|Pp|Pp|p|");
+}
+
+static void fewer_batches_than_none_are_refused(void **state)
+{
+    fixture *f = *state;
+
+    f->n_held = -1;
+    assert_error(run(f, false), FL_ERR_INVAL, "holds_batches=-1 is negative");
+}
+
+/* Rows of 2 numbers, with keys and places 24 bytes for each id. */
+static void large_batches_go_one_by_one(void **state)
+{
+    fixture *f = *state;
+    char text[64];
+
+    f->late->port.n_ahead = 4;
+    f->n_held = 8;
+    f->n_ids = 20000;
+    assert_ok(run(f, false));
+    assert_string_equal(seen(f, text), "PPp|Pp|Pp|Pp|Pp|p|");
+}
+
+/* Frames share memory, which moves when a batch is larger. */
+static void batches_of_a_group_may_differ_in_size(void **state)
+{
+    fixture *f = *state;
+
+    f->late->port.n_ahead = 3;
+    f->n_held = 6;
+    f->n_threads = THREADS;
+    for (f->n_ids = 2; f->n_ids <= 8; f->n_ids += 3) {
+        memset(f->given, 0, sizeof(f->given));
+        memset(f->done, 0, sizeof(f->done));
+        memset(f->late->n_pulls, 0, sizeof(f->late->n_pulls));
+        memset(f->late->n_pushes, 0, sizeof(f->late->n_pushes));
+        assert_ok(run(f, false));
+        expect_all_losses(f);
+    }
+}
+
+/* What was handed over before it leaves. */
+static void an_error_ends_the_group(void **state)
+{
+    fixture *f = *state;
+    char text[64];
+
+    f->late->port.n_ahead = 3;
+    f->n_held = 6;
+    f->bad_batch = 1;
+    assert_error(run(f, false), FL_ERR_TYPE,
+                 "training thread 0: feed ids: got f64 values");
+    assert_int_equal(f->done[0], 1);
+    assert_string_equal(seen(f, text), "PPPPPp|");
 }
 
 /* --- backends that keep back, and borrow threads -------------------------- */
@@ -382,7 +505,9 @@ static void every_record_of_a_dataset_is_trained_once(void **state)
 
     for (size_t k = 0; k < FL_LEN(kinds); k++)
         for (int threads = 1; threads <= THREADS; threads++)
-            check_every_record_once(f, kinds[k], threads);
+            for (f->late->port.n_ahead = 1; f->late->port.n_ahead <= 9;
+                 f->late->port.n_ahead += 4)
+                check_every_record_once(f, kinds[k], threads);
 }
 
 static void an_error_of_the_data_is_told(void **state)
@@ -415,6 +540,13 @@ int main(void)
         TEST(a_bad_batch_is_told_when_it_is_its_turn),
         TEST(an_error_waits_for_what_was_asked_for),
         TEST(an_error_of_one_thread_ends_the_others),
+        TEST(small_batches_are_asked_for_in_groups),
+        TEST(a_group_that_is_not_full_ends_as_well),
+        TEST(groups_are_as_large_as_both_allow),
+        TEST(fewer_batches_than_none_are_refused),
+        TEST(large_batches_go_one_by_one),
+        TEST(batches_of_a_group_may_differ_in_size),
+        TEST(an_error_ends_the_group),
         TEST(threads_flush_between_batches),
         TEST(threads_that_help_end_well),
         TEST(every_record_of_a_dataset_is_trained_once),

@@ -450,6 +450,7 @@ static void parameters_come_back_after_enough_gradients(void **state)
     wait_until_applied(&t);
     assert_int_equal(n_requests(&t, FL_MSG_PULL_DENSE), 0);
     assert_ok(good(send_b(&t, 2)));
+    t.comm->life->end_group(t.comm);
     wait_for_value(&t.w[0], -1);
     wait_for_value(&t.b[0], -2);
     stop_and_free(&t);
@@ -620,6 +621,81 @@ static void stopping_applies_what_is_queued(void **state)
     end_servers(&j);
 }
 
+/* --- groups --------------------------------------------------------------- */
+
+/* How many batches may be asked for together, with dense parameters or none. */
+static int n_ahead(const char *settings, bool has_params)
+{
+    job j = { .n_servers = 1, .n_trainers = 1, .servers = "127.0.0.1:1" };
+    trainer t;
+    int n;
+
+    trainer_open(&t, &j, 0, settings);
+    if (!has_params) {
+        fl_comm_free(t.comm);
+        t.dist.params.len = t.dist.blocks.len = 0;
+        t.cluster = fl_cluster_new(&(fl_cluster_args){ .dist = &t.dist,
+                                                       .net = t.net,
+                                                       .conf = &t.conf,
+                                                       .scope = &t.scope });
+        t.counts = fl_cluster_stats_of(t.cluster);
+        t.comm = fl_mode_find("async")->open(t.cluster);
+    }
+    n = t.comm->n_ahead;
+    stop_and_free(&t);
+    return n;
+}
+
+static void only_rows_alone_are_asked_for_in_groups(void **state)
+{
+    (void)state;
+    assert_int_equal(n_ahead("", true), 1);
+    assert_int_equal(n_ahead("", false), 8);
+    assert_int_equal(n_ahead("communicator_send_queue_size=3", false), 3);
+    assert_int_equal(n_ahead("prefetch=0", false), 0);
+}
+
+/* In the order in which they were made, though they wait for the group. */
+static void gradients_of_a_group_leave_at_its_end(void **state)
+{
+    const uint64_t keys[] = { 1, 2 };
+    trainer t;
+    job j;
+
+    (void)state;
+    start_servers(&j, 1, 1, "");
+    trainer_open(&t, &j, 0, PATIENT "communicator_send_queue_size=9");
+    for (float g = 1; g < 8; g *= 2)
+        assert_ok(push_rows(&t, keys, g, 1, alone));
+    assert_int_equal(t.counts->gradients_made, 3);
+    assert_int_equal(t.counts->gradients_applied, 0);
+    t.comm->life->end_group(t.comm);
+    wait_until_applied(&t);
+    assert_true(pull_row(&t, 1) == 1 - 7);
+    stop_and_free(&t);
+    end_servers(&j);
+}
+
+static void what_is_to_be_merged_waits_beyond_its_group(void **state)
+{
+    const uint64_t keys[] = { 1, 2 };
+    trainer t;
+    job j;
+
+    (void)state;
+    start_servers(&j, 1, 1, "");
+    trainer_open(&t, &j, 0, PATIENT "communicator_max_merge_var_num=2");
+    assert_ok(good(push_rows(&t, keys, 1, 1, alone)));
+    t.comm->life->end_group(t.comm);
+    assert_int_equal(n_requests(&t, FL_MSG_PUSH), 0);
+    assert_ok(good(push_rows(&t, keys, 1, 1, alone)));
+    wait_until_applied(&t);
+    assert_int_equal(n_requests(&t, FL_MSG_PUSH), 1);
+    assert_true(pull_row(&t, 1) == 1 - 2);
+    stop_and_free(&t);
+    end_servers(&j);
+}
+
 static void a_trainer_that_never_trained_stops(void **state)
 {
     job j = { .n_servers = 1, .n_trainers = 1, .servers = "127.0.0.1:1" };
@@ -627,7 +703,7 @@ static void a_trainer_that_never_trained_stops(void **state)
 
     (void)state;
     trainer_open(&t, &j, 0, "prefetch=0");
-    assert_false(t.comm->can_prefetch);
+    assert_false(t.comm->n_ahead);
     assert_true(t.comm->has_own_deadline);
     stop_and_free(&t);
 }
@@ -716,6 +792,9 @@ int main(void)
         cmocka_unit_test(what_many_threads_made_is_applied_once_each),
         cmocka_unit_test(trainers_do_not_wait_for_each_other),
         cmocka_unit_test(stopping_applies_what_is_queued),
+        cmocka_unit_test(only_rows_alone_are_asked_for_in_groups),
+        cmocka_unit_test(gradients_of_a_group_leave_at_its_end),
+        cmocka_unit_test(what_is_to_be_merged_waits_beyond_its_group),
         cmocka_unit_test(a_trainer_that_never_trained_stops),
         cmocka_unit_test(a_lost_server_is_told_to_everybody),
         cmocka_unit_test(giving_up_does_not_wait_for_the_servers),

@@ -175,7 +175,7 @@ static void can_prefetch(const char *prefetch, bool want)
     local_cluster_batches(&c, 0, 1, 1);
     local_cluster_run(&c);
     local_cluster_check(&c);
-    assert_int_equal(c.trainers[0].comm->can_prefetch, want);
+    assert_int_equal(c.trainers[0].comm->n_ahead, want);
     assert_true(c.trainers[0].comm->has_own_deadline);
     local_cluster_release(&c);
 }

@@ -190,7 +190,7 @@ rows_that_are_asked_for_early_have_what_the_batch_before_did(void **state)
         }
         local_cluster_run(&c);
         local_cluster_check(&c);
-        assert_true(c.trainers[0].comm->can_prefetch);
+        assert_true(c.trainers[0].comm->n_ahead);
         local_cluster_release(&c);
         for (int i = 0; i < 2; i++)
             frame_release(&next_frames[i]);

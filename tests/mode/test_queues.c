@@ -92,6 +92,10 @@ static void shop_open(shop *s, fl_queues_config o)
     fl_mutex_init(&s->mu);
     fl_cond_init(&s->cond);
     o.n_queues = N_QUEUES;
+    if (!o.enough)
+        o.enough = o.max_take;
+    if (!o.max_under_way)
+        o.max_under_way = 1;
     o.wait_ns = &s->wait_ns;
     o.arg = s;
     o.work = work;
@@ -269,6 +273,100 @@ static void a_queue_whose_owners_wait_does_not_linger(void **state)
     assert_ok(sleeper_result(&sl, &it[1].answer, put(&s, 2, &it[1], &sl)));
     wait_for_sent(&s, 1);
     assert_int_equal(s.log.data[0].n, 2);
+    assert_ok(fl_queues_close(s.q));
+    shop_free(&s);
+    sleeper_release(&sl);
+}
+
+/* --- releasing ------------------------------------------------------------ */
+
+/* By who releases it: there is no thread that could. */
+static void what_is_released_goes_at_once(void **state)
+{
+    item it[4] = { 0 };
+    sleeper sl;
+    shop s;
+
+    (void)state;
+    sleeper_init(&sl);
+    shop_open(&s, (fl_queues_config){ .capacity = 9,
+                                      .max_take = 1,
+                                      .max_under_way = 2,
+                                      .enough = 9,
+                                      .linger_ns = FOR_EVER,
+                                      .n_threads = 0 });
+    for (int i = 0; i < 3; i++) {
+        it[i].number = i;
+        assert_ok(put(&s, i == 1, &it[i], &sl));
+    }
+    assert_int_equal(n_sent(&s), 0);
+    fl_queues_release(s.q);
+    assert_int_equal(n_sent(&s), 3);
+    assert_int_equal(s.log.data[0].number[0], 0);
+    assert_int_equal(s.log.data[1].number[0], 2);
+    assert_int_equal(s.log.data[2].number[0], 1);
+    /* What comes behind it waits again. */
+    assert_ok(put(&s, 0, &it[3], &sl));
+    assert_int_equal(n_sent(&s), 3);
+    fl_queues_release(s.q);
+    fl_queues_release(s.q);
+    assert_int_equal(n_sent(&s), 4);
+    assert_ok(fl_queues_close(s.q));
+    shop_free(&s);
+    sleeper_release(&sl);
+}
+
+/* Released is released, also for what had to stay. */
+static void no_more_is_under_way_than_may_be(void **state)
+{
+    item it[5] = { 0 };
+    sleeper sl;
+    shop s;
+
+    (void)state;
+    sleeper_init(&sl);
+    shop_open(&s, (fl_queues_config){ .capacity = 9,
+                                      .max_take = 1,
+                                      .max_under_way = 2,
+                                      .enough = 9,
+                                      .linger_ns = FOR_EVER,
+                                      .n_threads = 0 });
+    s.is_slow[0] = true;
+    for (int i = 0; i < 5; i++) {
+        it[i].number = i;
+        assert_ok(put(&s, 0, &it[i], &sl));
+    }
+    fl_queues_release(s.q);
+    assert_int_equal(n_sent(&s), 2);
+    for (size_t i = 2; i < 5; i++) {
+        fl_queues_done(s.q, 0, FL_OK);
+        assert_int_equal(n_sent(&s), i + 1);
+        assert_int_equal(s.log.data[i].number[0], i);
+    }
+    fl_queues_done(s.q, 0, FL_OK);
+    fl_queues_done(s.q, 0, FL_OK);
+    assert_ok(fl_queues_close(s.q));
+    assert_int_equal(n_sent(&s), 5);
+    shop_free(&s);
+    sleeper_release(&sl);
+}
+
+/* By a thread, if nobody releases it. */
+static void what_is_not_released_goes_when_its_time_is_up(void **state)
+{
+    item it = { 0 };
+    sleeper sl;
+    shop s;
+
+    (void)state;
+    sleeper_init(&sl);
+    shop_open(&s, (fl_queues_config){ .capacity = 9,
+                                      .max_take = 1,
+                                      .enough = 9,
+                                      .linger_ns = 1000000,
+                                      .n_threads = 1 });
+    assert_ok(put(&s, 0, &it, &sl));
+    wait_for_sent(&s, 1);
     assert_ok(fl_queues_close(s.q));
     shop_free(&s);
     sleeper_release(&sl);
@@ -672,6 +770,9 @@ int main(void)
         cmocka_unit_test(a_full_merge_goes_at_once),
         cmocka_unit_test(a_short_merge_goes_when_its_time_is_up),
         cmocka_unit_test(a_queue_whose_owners_wait_does_not_linger),
+        cmocka_unit_test(what_is_released_goes_at_once),
+        cmocka_unit_test(no_more_is_under_way_than_may_be),
+        cmocka_unit_test(what_is_not_released_goes_when_its_time_is_up),
         cmocka_unit_test(what_goes_alone_is_worked_on_by_who_puts_it),
         cmocka_unit_test(what_goes_alone_next_is_worked_on_by_who_says_done),
         cmocka_unit_test(what_is_never_merged_is_worked_on_by_who_says_done),
