@@ -34,10 +34,13 @@ void fl_bf16_product_release(fl_bf16_product *p)
 
 /* --- choosing -------------------------------------------------------------- */
 
-extern const fl_bf16_way fl_bf16_emulated, fl_bf16_library;
+extern const fl_bf16_way fl_bf16_emulated, fl_bf16_vectors, fl_bf16_library;
 
 static const fl_bf16_way *const ways[] = {
     &fl_bf16_emulated,
+#if FL_BF16_VECTORS
+    &fl_bf16_vectors,
+#endif
 #if FL_BF16_ONEDNN
     &fl_bf16_library,
 #endif
@@ -51,9 +54,23 @@ const fl_bf16_way *fl_bf16_way_find(const char *name)
     return NULL;
 }
 
+/* The one that is made for what this CPU has; NULL: none. */
+static const fl_bf16_way *fast_way(void)
+{
+    switch (fl_isa_bf16()) {
+    case FL_ISA_BF16_AVX512:
+        return fl_bf16_way_find("vectors");
+    case FL_ISA_BF16_AMX:
+        return fl_bf16_way_find("library");
+    case FL_ISA_BF16_NONE:
+        break;
+    }
+    return NULL;
+}
+
 bool fl_bf16_is_fast(void)
 {
-    return FL_LEN(ways) > 1 && fl_isa_bf16() != FL_ISA_BF16_NONE;
+    return fast_way();
 }
 
 static size_t choose(void)
@@ -62,7 +79,7 @@ static size_t choose(void)
     const fl_bf16_way *way = want ? fl_bf16_way_find(want) : NULL;
 
     if (!way)
-        way = fl_bf16_way_find(fl_bf16_is_fast() ? "library" : "emulated");
+        way = fast_way();
     for (size_t i = 0; i < FL_LEN(ways); i++)
         if (ways[i] == way)
             return i;

@@ -1,11 +1,11 @@
 /* gemm_bf16.h - C = op(A) op(B) of operands that are rounded to bf16, sums in
  * f32, row-major, one thread.
  *
- * There are two ways. Where the CPU multiplies bf16 (AVX512-BF16, AMX) oneDNN
- * does it. Elsewhere the rounded numbers are widened and multiplied as f32: the
- * product of two bf16 is exact in f32, so what comes out differs in the order of
- * sums alone, and a training step costs an eighth more than in f32. With oneDNN,
- * which emulates bf16 too, it would cost five times as much.
+ * There are three ways. Where the CPU has AVX512-BF16 our own code does it, where
+ * it has AMX oneDNN. Elsewhere the rounded numbers are widened and multiplied as
+ * f32: the product of two bf16 is exact in f32, so what comes out differs in the
+ * order of sums alone, and a training step costs an eighth more than in f32. With
+ * oneDNN, which emulates bf16 too, it would cost five times as much.
  *
  * A product is initialised from its shape; sizes follow. B is packed before it
  * is used, into memory of the caller, and may be used until it changes. Rows of
@@ -38,7 +38,7 @@ typedef struct fl_bf16_args {
 } fl_bf16_args;
 
 struct fl_bf16_way {
-    const char *name;      /* "emulated" or "library" */
+    const char *name;      /* "emulated", "vectors" or "library" */
     bool (*is_here)(void); /* can this machine go it? */
     fl_status (*init)(fl_bf16_product *p);
     void (*release)(fl_bf16_product *p);
@@ -59,7 +59,8 @@ fl_status fl_bf16_product_init(fl_bf16_product *p, const fl_bf16_way *way,
 void fl_bf16_product_release(fl_bf16_product *p);
 
 /* The faster way of this machine, or, if it can go that, the one that
-   FLOTILLA_BF16=emulated or library in the environment asks for; asked once. */
+   FLOTILLA_BF16=emulated, vectors or library in the environment asks for; asked
+   once. */
 const fl_bf16_way *fl_bf16_way_here(void);
 
 /* By name; NULL: not in this build, or not on this machine. */

@@ -6,7 +6,6 @@
 #include "kernel/isa.h"
 
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,16 +92,21 @@ static bool may_use_tiles(void)
                0;
 }
 
+bool fl_isa_has_bf16_vectors(void)
+{
+    unsigned eax, ebx, ecx, edx;
+
+    return fl_isa() == FL_ISA_AVX512 &&
+           __get_cpuid_count(LEAF_FEATURES, 1, &eax, &ebx, &ecx, &edx) &&
+           (eax & AVX512_BF16);
+}
+
 /* Of 32 products in one vector. Intel's cores, which have tiles for the purpose,
    take twice as long for them as for two vectors of 16 products of f32
    (docs/decisions/044). */
 static bool has_fast_vectors(void)
 {
-    unsigned eax, ebx, ecx, edx;
-
-    return __builtin_cpu_is("amd") &&
-           __get_cpuid_count(LEAF_FEATURES, 1, &eax, &ebx, &ecx, &edx) &&
-           (eax & AVX512_BF16);
+    return __builtin_cpu_is("amd") && fl_isa_has_bf16_vectors();
 }
 
 static fl_isa_bf16_kind bf16_of_cpu(void)
@@ -117,6 +121,11 @@ static fl_isa_bf16_kind bf16_of_cpu(void)
     return has_fast_vectors() ? FL_ISA_BF16_AVX512 : FL_ISA_BF16_NONE;
 }
 #else
+bool fl_isa_has_bf16_vectors(void)
+{
+    return false;
+}
+
 static fl_isa_bf16_kind bf16_of_cpu(void)
 {
     return FL_ISA_BF16_NONE;

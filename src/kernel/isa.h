@@ -11,6 +11,8 @@
 #ifndef FL_KERNEL_ISA_H
 #define FL_KERNEL_ISA_H
 
+#include <stdbool.h>
+
 typedef enum fl_isa_kind {
     FL_ISA_BASE,
     FL_ISA_AVX2,
@@ -29,9 +31,10 @@ typedef enum fl_isa_kind {
 #define FL_ISA_NAME(name) FL_ISA_CAT(name, FL_ISA)
 
 /* What multiplies bf16 faster than f32; none where FLOTILLA_ISA asks for less
-   than avx512, nor on Intel's CPUs without AMX. A CPU with AMX has none where this process may not use its tiles,
-   or where a virtual machine does not show leaf 1DH, which oneDNN takes their
-   layout from: it would run into an instruction that fails. */
+   than avx512, nor on Intel's CPUs without AMX. A CPU with AMX has none where
+   this process may not use its tiles, or where a virtual machine does not show
+   leaf 1DH, which oneDNN takes their layout from: it would run into an
+   instruction that fails. */
 typedef enum fl_isa_bf16_kind {
     FL_ISA_BF16_NONE,
     FL_ISA_BF16_AVX512,
@@ -40,6 +43,9 @@ typedef enum fl_isa_bf16_kind {
 
 fl_isa_bf16_kind fl_isa_bf16(void);
 const char *fl_isa_bf16_name(fl_isa_bf16_kind k);
+
+/* AVX512-BF16, fast or not. */
+bool fl_isa_has_bf16_vectors(void);
 
 fl_isa_kind fl_isa(void);
 const char *fl_isa_name(fl_isa_kind k);
