@@ -33,6 +33,7 @@ static const int64_t sizes[][3] = {
 
 typedef struct sides {
     float *a, *b, *c;
+    float *rounded_a, *rounded_b;
     uint16_t *a16;
     size_t a_len, b_len, c_len;
 } sides;
@@ -53,6 +54,19 @@ static fl_gemm_shape shape_of(const int64_t *mnk, int turned, int64_t pad)
                             .ldc = n + pad };
 }
 
+static float *rounded(const float *x, size_t n)
+{
+    uint16_t *r = malloc(n * sizeof(*r));
+    float *y = malloc(n * sizeof(*y));
+
+    assert_non_null(r);
+    assert_non_null(y);
+    fl_bf16()->narrow(r, x, n);
+    fl_bf16()->widen(y, r, n);
+    free(r);
+    return y;
+}
+
 static sides sides_new(const fl_gemm_shape *s)
 {
     sides x = { .a_len = (size_t)((s->ta ? s->k : s->m) * s->lda),
@@ -65,6 +79,8 @@ static sides sides_new(const fl_gemm_shape *s)
     x.a16 = malloc(x.a_len * sizeof(*x.a16));
     assert_non_null(x.a16);
     fl_bf16()->narrow(x.a16, x.a, x.a_len);
+    x.rounded_a = rounded(x.a, x.a_len);
+    x.rounded_b = rounded(x.b, x.b_len);
     return x;
 }
 
@@ -73,17 +89,9 @@ static void sides_free(sides *x)
     free(x->a);
     free(x->b);
     free(x->c);
+    free(x->rounded_a);
+    free(x->rounded_b);
     free(x->a16);
-}
-
-static double rounded(float x)
-{
-    uint16_t r;
-    float y;
-
-    fl_bf16()->narrow(&r, &x, 1);
-    fl_bf16()->widen(&y, &r, 1);
-    return (double)y;
 }
 
 typedef struct expected {
@@ -96,12 +104,13 @@ static expected sum_at(const fl_gemm_shape *s, const sides *x, int64_t i,
     expected e = { 0 };
 
     for (int64_t p = 0; p < s->k; p++) {
-        float a = x->a[s->ta ? p * s->lda + i : i * s->lda + p];
-        float b = x->b[s->tb ? j * s->ldb + p : p * s->ldb + j];
+        int64_t at_a = s->ta ? p * s->lda + i : i * s->lda + p;
+        int64_t at_b = s->tb ? j * s->ldb + p : p * s->ldb + j;
+        double exact = (double)x->a[at_a] * (double)x->b[at_b];
 
-        e.of_rounded += rounded(a) * rounded(b);
-        e.exact += (double)a * (double)b;
-        e.size += fabs((double)a * (double)b);
+        e.of_rounded += (double)x->rounded_a[at_a] * (double)x->rounded_b[at_b];
+        e.exact += exact;
+        e.size += fabs(exact);
     }
     return e;
 }
