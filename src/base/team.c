@@ -65,15 +65,6 @@ struct fl_team {
     fl_cond done;      /* left is 0 */
 };
 
-static inline void pause_cpu(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
-
 typedef bool (*condition)(fl_team *t, uint64_t round);
 
 static bool round_moved(fl_team *t, uint64_t seen)
@@ -95,7 +86,7 @@ static bool spin(const member *m, condition holds, uint64_t round,
         return false;
     do {
         for (int i = 0; i < PAUSES; i++) {
-            pause_cpu();
+            fl_pause();
             if (holds(m->team, round))
                 return true;
         }

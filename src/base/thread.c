@@ -19,6 +19,11 @@
 /* Room for 16384 cores; a mask smaller than the kernel's is refused by it. */
 #define MASK_SETS 16
 
+/* About what it takes to wake a thread on another core of a virtual machine;
+   and looks between two looks at the clock. */
+#define BRIEFLY_NS 30000
+#define LOOKS 64
+
 struct fl_thread {
     pthread_t id;
     void (*fn)(void *);
@@ -121,6 +126,19 @@ bool fl_cond_wait_until(fl_cond *c, fl_mutex *m, uint64_t deadline_ns)
     };
 
     return pthread_cond_timedwait(c, m, &ts) != ETIMEDOUT;
+}
+
+void fl_wait_briefly(const atomic_uint *n)
+{
+    uint64_t since = fl_now_ns();
+
+    do {
+        for (int i = 0; i < LOOKS; i++) {
+            if (!atomic_load_explicit(n, memory_order_acquire))
+                return;
+            fl_pause();
+        }
+    } while (fl_now_ns() - since < BRIEFLY_NS);
 }
 
 int fl_cpu_count(void)

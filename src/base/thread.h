@@ -9,6 +9,7 @@
 #define FL_BASE_THREAD_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -70,6 +71,21 @@ static inline void fl_cond_wake_one(fl_cond *c)
 {
     pthread_cond_signal(c);
 }
+
+/* Says to the core that this thread waits for another one. */
+static inline void fl_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* Looks whether *n has become 0, for about as long as it takes to wake a thread
+   that sleeps: who waits for the last of work that others are at mostly need
+   not sleep. */
+void fl_wait_briefly(const atomic_uint *n);
 
 /* Cores this process may run on. */
 int fl_cpu_count(void);

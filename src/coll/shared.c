@@ -17,15 +17,6 @@
 /* Looks between two looks at the clock. */
 #define LOOKS 64
 
-static void pause_briefly(void)
-{
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
-
 /* --- counters of others ------------------------------------------------------ */
 
 enum counter { BROUGHT, ADDED, TAKEN };
@@ -325,7 +316,7 @@ static bool look_for(fl_shared *s, uint64_t ns, bool (*is_over)(void *arg),
     for (unsigned i = 1;; i++) {
         if (is_over(arg) || look(s))
             return true;
-        pause_briefly();
+        fl_pause();
         if (i % LOOKS)
             continue;
         if (!end)
@@ -499,7 +490,7 @@ static void release(fl_shared *s)
 static void wait_until_left(fl_shared *s)
 {
     while (atomic_load(&s->n_inside))
-        pause_briefly();
+        fl_pause();
 }
 
 void fl_shared_free(fl_shared *s)

@@ -115,8 +115,8 @@ void fl_batches_put(fl_batches *b, fl_columns *c)
     else
         b->first = one;
     b->last = one;
-    fl_cond_wake_one(&b->has_news);
     fl_unlock(&b->mu);
+    fl_cond_wake_one(&b->has_news);
 }
 
 /* --- consumers ----------------------------------------------------------- */
@@ -138,6 +138,13 @@ static void wait_for_news(fl_batches *b, uint64_t *waited_ns)
     *waited_ns += fl_now_ns() - since;
 }
 
+/* Producers that wait go on when half of what may wait is gone, or nothing is
+   ready: to wake one for each batch costs more than many a batch does. */
+static bool has_much_room(const fl_batches *b)
+{
+    return b->n_promised <= b->capacity / 2 || !b->first;
+}
+
 static batch *take_first(fl_batches *b)
 {
     batch *one = b->first;
@@ -147,21 +154,23 @@ static batch *take_first(fl_batches *b)
     b->first = one->next;
     one->state = BATCH_TAKEN;
     b->n_promised--;
-    fl_cond_wake_one(&b->has_room);
     return one;
 }
 
 fl_status fl_batches_take(fl_batches *b, fl_columns **out, uint64_t *waited_ns)
 {
     batch *one = NULL;
-    bool failed;
+    bool failed, is_wanted;
 
     fl_lock(&b->mu);
     wait_for_news(b, waited_ns);
     failed = b->failed;
     if (!failed && !b->closed)
         one = take_first(b);
+    is_wanted = one && has_much_room(b);
     fl_unlock(&b->mu);
+    if (is_wanted)
+        fl_cond_wake_all(&b->has_room);
     /* The error stays as it is once it is there. */
     if (failed)
         return fl_err_restore(&b->err);
@@ -179,7 +188,8 @@ void fl_batches_give_back(fl_batches *b, fl_columns *c)
     FL_ASSERT(one->state == BATCH_FILLING || one->state == BATCH_TAKEN);
     if (one->state == BATCH_FILLING) {
         b->n_promised--;
-        fl_cond_wake_one(&b->has_room);
+        if (has_much_room(b))
+            fl_cond_wake_all(&b->has_room);
     }
     one->state = BATCH_FREE;
     one->next = b->free;

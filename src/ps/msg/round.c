@@ -225,6 +225,8 @@ void fl_server_round(fl_server *s, const fl_server_request *r)
         fl_reply_error(r->reply, st);
         return;
     }
+    /* That its gradients were kept its trainer hears when the round is over. */
+    fl_reply_defer_others(r->reply);
     who.question = question_new(s, r);
     fl_session_set(r->session, who.question, NULL);
     fl_lock(&s->mu);

@@ -54,7 +54,8 @@ struct fl_round_work {
     pieces rows, blocks;
     FL_VEC(target) targets;
     FL_VEC(task) tasks;
-    size_t n_taken, n_busy;
+    size_t n_taken;
+    atomic_uint n_busy; /* threads at a task */
     bool is_touched;
     fl_err err;
     FL_VEC(desk *) desks; /* that nobody sits at */
@@ -262,13 +263,13 @@ static void do_task(fl_round_work *w, const task *what, desk *d)
     target *t = &w->targets.data[what->target];
     fl_status st;
 
-    w->n_busy++;
+    atomic_fetch_add(&w->n_busy, 1);
     fl_unlock(w->mu);
     st = t->table ? apply_part(w, t, what->part, d) : apply_block(w, t, d);
     fl_lock(w->mu);
     if (st && !w->err.status)
         fl_err_save(&w->err, st);
-    if (--w->n_busy == 0)
+    if (atomic_fetch_sub(&w->n_busy, 1) == 1)
         fl_cond_wake_all(&w->idle);
 }
 
@@ -283,7 +284,10 @@ void fl_round_work_do(fl_round_work *w)
 
 fl_status fl_round_work_end(fl_round_work *w, bool *is_touched)
 {
-    while (w->n_busy)
+    fl_unlock(w->mu);
+    fl_wait_briefly(&w->n_busy);
+    fl_lock(w->mu);
+    while (atomic_load(&w->n_busy))
         fl_cond_wait(&w->idle, w->mu);
     *is_touched = w->is_touched;
     return w->err.status ? fl_err_restore(&w->err) : FL_OK;

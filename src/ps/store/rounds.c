@@ -17,17 +17,22 @@
 
 #include "ps/store/round_work.h"
 
+/* Those of a kind are about equally large from round to round. */
+typedef enum load_kind { LOAD_ROWS, LOAD_BLOCKS, LOAD_KINDS } load_kind;
+
 typedef struct load {
+    load_kind kind;
     fl_buf memory;
     FL_VEC(fl_round_rows) rows;
     FL_VEC(fl_block_item) blocks;
 } load;
 
+typedef FL_VEC(load *) load_list;
+
 typedef struct share {
     uint32_t rank, incarnation;
     uint64_t round;
-    FL_VEC(load) loads;
-    size_t n_loads; /* that are used; the others keep memory */
+    load_list loads;
 } share;
 
 struct fl_rounds {
@@ -36,10 +41,11 @@ struct fl_rounds {
     uint64_t next; /* round to be applied, once it has begun */
     fl_err broken; /* a round failed in its midst */
     FL_VEC(share) shares;
+    load_list spare[LOAD_KINDS];
 
     /* Of the round that is being applied: until it is over nobody else changes
        anything here. */
-    bool is_applying;
+    atomic_uint is_applying;
     fl_cond over;
     fl_round_work *work;
 };
@@ -65,17 +71,19 @@ fl_rounds *fl_rounds_new(void)
     return r;
 }
 
-static void share_release(share *s)
+static void load_free(load *l)
 {
-    for (size_t i = 0; i < s->loads.len; i++) {
-        load *l = &s->loads.data[i];
+    fl_buf_release(&l->memory);
+    fl_vec_release(&l->rows);
+    fl_vec_release(&l->blocks);
+    fl_free(l);
+}
 
-        fl_buf_release(&l->memory);
-        fl_vec_release(&l->rows);
-        fl_vec_release(&l->blocks);
-    }
-    fl_vec_release(&s->loads);
-    s->n_loads = 0;
+static void free_loads(load_list *list)
+{
+    for (size_t i = 0; i < list->len; i++)
+        load_free(list->data[i]);
+    fl_vec_release(list);
 }
 
 void fl_rounds_free(fl_rounds *r)
@@ -83,18 +91,25 @@ void fl_rounds_free(fl_rounds *r)
     if (!r)
         return;
     for (size_t i = 0; i < r->shares.len; i++)
-        share_release(&r->shares.data[i]);
+        free_loads(&r->shares.data[i].loads);
     fl_vec_release(&r->shares);
+    for (int kind = 0; kind < LOAD_KINDS; kind++)
+        free_loads(&r->spare[kind]);
     fl_round_work_free(r->work);
     fl_cond_release(&r->over);
     fl_mutex_release(&r->mu);
     fl_free(r);
 }
 
-/* Under the lock. */
+/* Under the lock, and not all of the time. */
 static void wait_until_over(fl_rounds *r)
 {
-    while (r->is_applying)
+    if (atomic_load(&r->is_applying)) {
+        fl_unlock(&r->mu);
+        fl_wait_briefly(&r->is_applying);
+        fl_lock(&r->mu);
+    }
+    while (atomic_load(&r->is_applying))
         fl_cond_wait(&r->over, &r->mu);
 }
 
@@ -136,6 +151,17 @@ static fl_status check_round(const fl_rounds *r, const fl_store_call *from,
     return FL_OK;
 }
 
+static void spare_load(fl_rounds *r, load *l)
+{
+    fl_vec_push(&r->spare[l->kind], l);
+}
+
+static void spare_loads(fl_rounds *r, share *s)
+{
+    while (s->loads.len)
+        spare_load(r, s->loads.data[--s->loads.len]);
+}
+
 /* The share of the rank for this round: what it had of another round, or of an
    older incarnation, is dropped. */
 static fl_status open_share(const fl_store_ctx *c, uint64_t round, share **out)
@@ -152,26 +178,23 @@ static fl_status open_share(const fl_store_ctx *c, uint64_t round, share **out)
         s = &r->shares.data[r->shares.len - 1];
     }
     if (from->incarnation != s->incarnation || round != s->round)
-        s->n_loads = 0;
+        spare_loads(r, s);
     s->incarnation = from->incarnation;
     s->round = round;
     *out = s;
     return FL_OK;
 }
 
-/* An empty load with so much memory, which counts once it is filled. */
-static fl_status open_load(share *s, size_t bytes, load **out)
+static fl_status add_to_share(const fl_store_ctx *c, uint64_t round, load *l)
 {
-    load *l;
+    share *s = NULL;
 
-    if (s->n_loads == s->loads.len)
-        fl_vec_push(&s->loads, (load){ 0 });
-    l = &s->loads.data[s->n_loads];
-    l->rows.len = l->blocks.len = 0;
-    FL_TRY(reserve(&l->memory, bytes, s->round));
-    *out = l;
+    FL_TRY(open_share(c, round, &s));
+    fl_vec_push(&s->loads, l);
     return FL_OK;
 }
+
+/* --- loads, without the lock ---------------------------------------------- */
 
 /* Of a copy that is dealt into parts, with the part of each row before it. */
 static fl_status dealt_bytes(const fl_rows *r, size_t *bytes)
@@ -206,77 +229,87 @@ static void deal(const fl_rows_item *it, uint8_t *memory, fl_round_rows *out)
                  out->parts);
 }
 
-static fl_status keep_rows(share *s, const fl_rows_item *items, uint32_t n)
+static fl_status fill_rows(load *l, const fl_store_ctx *c, uint64_t round)
 {
     size_t bytes, more;
-    load *l;
     uint8_t *at;
 
-    FL_TRY(count_bytes(items, n, &bytes));
-    FL_TRY(open_load(s, bytes, &l));
+    FL_TRY(count_bytes(c->rows, c->n_rows, &bytes));
+    FL_TRY(reserve(&l->memory, bytes, round));
     at = l->memory.data;
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < c->n_rows; i++) {
         fl_round_rows kept;
 
-        deal(&items[i], at, &kept);
+        deal(&c->rows[i], at, &kept);
         fl_vec_push(&l->rows, kept);
-        FL_TRY(dealt_bytes(&items[i].rows, &more));
+        FL_TRY(dealt_bytes(&c->rows[i].rows, &more));
         at += more;
     }
-    s->n_loads++;
     return FL_OK;
 }
 
-static fl_status keep_blocks(share *s, const fl_block_item *items, uint32_t n)
+static fl_status fill_blocks(load *l, const fl_store_ctx *c, uint64_t round)
 {
     size_t floats = 0;
-    load *l;
     float *at;
 
-    for (uint32_t i = 0; i < n; i++)
-        floats += (size_t)items[i].n;
-    FL_TRY(open_load(s, floats * sizeof(float), &l));
+    for (uint32_t i = 0; i < c->n_blocks; i++)
+        floats += (size_t)c->blocks[i].n;
+    FL_TRY(reserve(&l->memory, floats * sizeof(float), round));
     at = l->memory.data;
-    for (uint32_t i = 0; i < n; i++) {
-        fl_block_item it = items[i];
+    for (uint32_t i = 0; i < c->n_blocks; i++) {
+        fl_block_item it = c->blocks[i];
 
         fl_codec_decode(it.codec, it.coded, it.n, at);
         it.values = at;
         at += it.n;
         fl_vec_push(&l->blocks, it);
     }
-    s->n_loads++;
     return FL_OK;
+}
+
+static load *take_load(fl_rounds *r, load_kind kind)
+{
+    load_list *spare = &r->spare[kind];
+    load *l = NULL;
+
+    fl_lock(&r->mu);
+    if (spare->len)
+        l = spare->data[--spare->len];
+    fl_unlock(&r->mu);
+    if (!l)
+        l = fl_alloc(sizeof(*l));
+    l->kind = kind;
+    l->rows.len = l->blocks.len = 0;
+    return l;
+}
+
+/* Trainers send at the same time: what takes long is done before the lock. */
+static fl_status keep(const fl_store_ctx *c, uint64_t round, load_kind kind)
+{
+    fl_rounds *r = c->store->rounds;
+    load *l = take_load(r, kind);
+    fl_status st = kind == LOAD_ROWS ? fill_rows(l, c, round)
+                                     : fill_blocks(l, c, round);
+
+    fl_lock(&r->mu);
+    wait_until_over(r);
+    if (!st)
+        st = add_to_share(c, round, l);
+    if (st)
+        spare_load(r, l);
+    fl_unlock(&r->mu);
+    return st;
 }
 
 fl_status fl_rounds_keep_rows(const fl_store_ctx *c, uint64_t round)
 {
-    fl_rounds *r = c->store->rounds;
-    share *s = NULL;
-    fl_status st;
-
-    fl_lock(&r->mu);
-    wait_until_over(r);
-    st = open_share(c, round, &s);
-    if (!st)
-        st = keep_rows(s, c->rows, c->n_rows);
-    fl_unlock(&r->mu);
-    return st;
+    return keep(c, round, LOAD_ROWS);
 }
 
 fl_status fl_rounds_keep_blocks(const fl_store_ctx *c, uint64_t round)
 {
-    fl_rounds *r = c->store->rounds;
-    share *s = NULL;
-    fl_status st;
-
-    fl_lock(&r->mu);
-    wait_until_over(r);
-    st = open_share(c, round, &s);
-    if (!st)
-        st = keep_blocks(s, c->blocks, c->n_blocks);
-    fl_unlock(&r->mu);
-    return st;
+    return keep(c, round, LOAD_BLOCKS);
 }
 
 /* --- applying ------------------------------------------------------------- */
@@ -295,8 +328,8 @@ static void gather(fl_rounds *r, const fl_apply_request *a)
     for (size_t i = 0; i < a->n_members; i++) {
         const share *s = find_share(r, a->members[i].rank);
 
-        for (size_t k = 0; s && s->round == a->round && k < s->n_loads; k++)
-            add_load(r, &s->loads.data[k], (float)a->members[i].weight);
+        for (size_t k = 0; s && s->round == a->round && k < s->loads.len; k++)
+            add_load(r, s->loads.data[k], (float)a->members[i].weight);
     }
 }
 
@@ -318,9 +351,10 @@ static void drop_applied(fl_rounds *r, const fl_round_member *members,
 
         if (s->round >= r->next)
             continue;
-        s->n_loads = 0;
-        if (!is_member(members, n_members, s->rank))
-            share_release(s);
+        if (is_member(members, n_members, s->rank))
+            spare_loads(r, s);
+        else
+            free_loads(&s->loads);
     }
 }
 
@@ -328,10 +362,10 @@ static fl_status do_work(fl_rounds *r, bool *is_touched)
 {
     fl_status st;
 
-    r->is_applying = true;
+    atomic_store(&r->is_applying, 1);
     fl_round_work_do(r->work);
     st = fl_round_work_end(r->work, is_touched);
-    r->is_applying = false;
+    atomic_store(&r->is_applying, 0);
     fl_cond_wake_all(&r->over);
     return st;
 }
@@ -384,7 +418,7 @@ fl_status fl_rounds_apply(const fl_store_ctx *c, const fl_apply_request *a)
     fl_status st;
 
     fl_lock(&r->mu);
-    if (r->is_applying)
+    if (atomic_load(&r->is_applying))
         fl_round_work_do(r->work);
     wait_until_over(r);
     st = apply(r, c, a);

@@ -71,6 +71,7 @@ typedef struct real_loop {
     fl_thread *thread;
     int poll_fd, wake_fd;
     atomic_bool stop;
+    atomic_uint n_waking; /* threads that are about to end a poll */
     fl_mutex run_lock; /* of who runs callbacks */
     fl_timers timers;
     FL_VEC(fl_watch *) over; /* ended in this round */
@@ -160,15 +161,25 @@ static void wake(real_loop *l)
         fl_cond_wake_one(&l->needed);
 }
 
+/* Who is woken on the poster's core runs at once, and wants mu: a poll is ended
+   without it, and the loop stays until that is done. */
 static void real_post(fl_loop *base, fl_loop_fn fn, void *arg)
 {
     real_loop *l = (real_loop *)base;
+    bool ends_poll;
 
     fl_lock(&l->mu);
     fl_vec_push(&l->posts, ((posted){ fn, arg }));
     l->is_urgent = true;
+    ends_poll = l->is_polling;
+    l->is_polling = false;
     wake(l);
+    atomic_fetch_add(&l->n_waking, ends_poll);
     fl_unlock(&l->mu);
+    if (!ends_poll)
+        return;
+    end_poll(l);
+    atomic_fetch_sub(&l->n_waking, 1);
 }
 
 /* An own thread that polls later looks soon by itself. */
@@ -634,6 +645,8 @@ void fl_loop_free(fl_loop *base)
     FL_ASSERT(base->ops == &real_ops && !real_is_mine(base));
     stop(l);
     drain(l);
+    while (atomic_load(&l->n_waking))
+        fl_pause();
     release(l);
 }
 

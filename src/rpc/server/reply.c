@@ -76,6 +76,15 @@ fl_conn *fl_reply_hold(const fl_reply *r)
     return p->conn;
 }
 
+void fl_reply_defer_others(const fl_reply *r)
+{
+    const fl_server_conn *p = r->peer;
+
+    FL_ASSERT(is_mine(p));
+    if (p->phase == FL_SERVER_CONN_UP)
+        fl_conn_defer(p->conn);
+}
+
 bool fl_reply_post(const fl_reply *r, fl_loop_fn fn, void *arg)
 {
     return fl_rpc_server_post(r->peer->host, r->peer->conns->loop, fn, arg);

@@ -46,6 +46,9 @@ fl_session *fl_reply_session(const fl_reply *r);
 /* What is answered to its connection from now on leaves together, when that is let
    go (fl_conn_let_go); NULL: the connection is gone. In the loop. */
 fl_conn *fl_reply_hold(const fl_reply *r);
+/* What was answered to its connection in this callback leaves with the next
+   answer. In the loop. */
+void fl_reply_defer_others(const fl_reply *r);
 /* Calls fn(arg) in the loop of its connection, soon; false when the server has
    been freed. Any thread. */
 bool fl_reply_post(const fl_reply *r, fl_loop_fn fn, void *arg);

@@ -69,7 +69,8 @@ struct fl_conn {
 
     fl_outbox out;
     unsigned wanted;
-    bool was_full; /* on_room is owed */
+    bool was_full;    /* on_room is owed */
+    bool is_deferred; /* what waits leaves with the next message */
 
     fl_arena_out *arena; /* ours, offered */
     bool is_accepted;
@@ -437,6 +438,7 @@ static void flush(fl_conn *c)
 {
     size_t left = ROUND_BYTES;
 
+    c->is_deferred = false;
     if (c->out.first && c->n_give)
         append_give_back(c);
     while (c->s && c->out.first && !c->is_broken && left &&
@@ -450,10 +452,11 @@ static void flush(fl_conn *c)
    behind others they wait for the stream's event. */
 static void submit(fl_conn *c, fl_out *m)
 {
-    bool is_alone = !c->out.first;
+    bool must_wait = c->out.first && !c->is_deferred;
 
+    c->is_deferred = false;
     fl_outbox_add(&c->out, m);
-    if (c->depth || !is_alone) {
+    if (c->depth || must_wait) {
         note_full(c);
         return;
     }
@@ -465,6 +468,11 @@ static void submit(fl_conn *c, fl_out *m)
 void fl_conn_hold(fl_conn *c)
 {
     enter(c);
+}
+
+void fl_conn_defer(fl_conn *c)
+{
+    c->is_deferred = true;
 }
 
 void fl_conn_let_go(fl_conn *c)
@@ -491,7 +499,8 @@ static void on_ready(void *arg, unsigned events)
     enter(c);
     if (events & FL_IO_READ)
         read_round(c);
-    flush(c);
+    if (!c->is_deferred || (events & FL_IO_WRITE))
+        flush(c);
     tell_room(c);
     leave(c);
 }

@@ -81,6 +81,11 @@ void fl_conn_send_copy(fl_conn *c, const fl_frame *f, const void *payload,
 void fl_conn_hold(fl_conn *c);
 void fl_conn_let_go(fl_conn *c);
 
+/* Inside of a callback: what waits need not leave at its end, but with whatever is
+   sent next, a sign of life at the latest. For answers of which nobody waits
+   for one alone. */
+void fl_conn_defer(fl_conn *c);
+
 /* Room for a payload in the arena, to be filled in place and sent by
    fl_conn_send_reserved (with this length or a smaller one) or dropped; NULL when
    there is no arena, no room in it, or len is below FL_CONN_ARENA_MIN. Not to
