@@ -119,12 +119,20 @@ bool fl_tiles_next(fl_tiles *it, fl_tile *out)
         for (size_t i = s.lo; k == MEAN && i < s.hi; i++)                      \
             y[i] /= count;                                                     \
     }                                                                          \
-    static void spread_row_##t(const fl_tile *tile, T *dx, const T *g,         \
-                               T count)                                        \
+    /* Rows of a tile are alike. */                                            \
+    static void spread_tile_##t(const fl_tile *tile, T *dx, const T *g,        \
+                                T count)                                       \
     {                                                                          \
-        for (size_t j = 0; j < tile->n; j++)                                   \
+        const size_t bytes = tile->n * tile->run * sizeof(*dx);                \
+                                                                               \
+        for (size_t j = 0; j < tile->n; j++) {                                 \
+            T share = g[j] / count;                                            \
+                                                                               \
             for (size_t k = 0; k < tile->run; k++)                             \
-                dx[j * tile->run + k] = g[j] / count;                          \
+                dx[j * tile->run + k] = share;                                 \
+        }                                                                      \
+        for (size_t r = 1; r < tile->rows; r++)                                \
+            memcpy(dx + r * tile->ld, dx, bytes);                              \
     }                                                                          \
     static void spread_##t(const fl_grid *grid, T *dx, const T *g, fl_span s,  \
                            kind k)                                             \
@@ -134,9 +142,7 @@ bool fl_tiles_next(fl_tiles *it, fl_tile *out)
         T count = k == MEAN ? (T)dropped(grid) : 1;                            \
                                                                                \
         while (fl_tiles_next(&it, &tile))                                      \
-            for (size_t r = 0; r < tile.rows; r++)                             \
-                spread_row_##t(&tile, dx + tile.x + r * tile.ld, g + tile.y,   \
-                               count);                                         \
+            spread_tile_##t(&tile, dx + tile.x, g + tile.y, count);            \
     }
 FL_FLOATS(KERNELS)
 
