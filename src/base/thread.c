@@ -19,10 +19,9 @@
 /* Room for 16384 cores; a mask smaller than the kernel's is refused by it. */
 #define MASK_SETS 16
 
-/* About what it takes to wake a thread on another core of a virtual machine;
-   and looks between two looks at the clock. */
+/* About what it takes to wake a thread on another core of a virtual machine. */
 #define BRIEFLY_NS 30000
-#define LOOKS 64
+#define PAUSES_MAX 16
 
 struct fl_thread {
     pthread_t id;
@@ -128,16 +127,38 @@ bool fl_cond_wait_until(fl_cond *c, fl_mutex *m, uint64_t deadline_ns)
     return pthread_cond_timedwait(c, m, &ts) != ETIMEDOUT;
 }
 
+static void pause_often(unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        fl_pause();
+}
+
+/* Looks come ever later: each of a lock takes its memory from who has it. */
+void fl_lock_soon(fl_mutex *m)
+{
+    uint64_t since;
+    unsigned n = 1;
+
+    if (fl_try_lock(m))
+        return;
+    since = fl_now_ns();
+    do {
+        pause_often(n);
+        n += n < PAUSES_MAX ? n : 0;
+        if (fl_try_lock(m))
+            return;
+    } while (fl_now_ns() - since < BRIEFLY_NS);
+    fl_lock(m);
+}
+
 void fl_wait_briefly(const atomic_uint *n)
 {
     uint64_t since = fl_now_ns();
 
     do {
-        for (int i = 0; i < LOOKS; i++) {
-            if (!atomic_load_explicit(n, memory_order_acquire))
-                return;
-            fl_pause();
-        }
+        if (!atomic_load_explicit(n, memory_order_acquire))
+            return;
+        fl_pause();
     } while (fl_now_ns() - since < BRIEFLY_NS);
 }
 

@@ -82,6 +82,10 @@ static inline void fl_pause(void)
 #endif
 }
 
+/* Of a lock that nobody has for longer than some microseconds: looks a moment
+   before it sleeps, which would take longer. */
+void fl_lock_soon(fl_mutex *m);
+
 /* Looks whether *n has become 0, for about as long as it takes to wake a thread
    that sleeps: who waits for the last of work that others are at mostly need
    not sleep. */

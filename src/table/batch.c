@@ -150,7 +150,7 @@ static fl_status wait_for_share(sharing *s, int part)
 {
     fl_partition *p = &s->t->parts[part];
 
-    fl_lock(&p->mu);
+    fl_lock_soon(&p->mu);
     p->waited++;
     return work_share(s, part);
 }

@@ -16,11 +16,14 @@
    make the shares of a batch so short that less of what memory takes is hidden. */
 #define PARTITIONS_PER_CORE 2
 
-static int choose_bits(int wanted)
+static int choose_bits(const fl_table_config *c)
 {
-    int n = wanted ? wanted : PARTITIONS_PER_CORE * fl_cpu_count();
+    int64_t n =
+        c->n_partitions ? c->n_partitions : PARTITIONS_PER_CORE * fl_cpu_count();
     int bits = 0;
 
+    if (c->n_holders > 1)
+        n *= c->n_holders;
     while ((1 << bits) < n && (1 << bits) < FL_PARTITIONS_MAX)
         bits++;
     return bits;
@@ -80,7 +83,7 @@ fl_status fl_table_create(fl_table **out, const fl_table_config *config)
     t->accessor->layout(&t->acc, &t->acc.layout);
     memcpy(t->hyper.p, config->p, sizeof(config->p));
     start_scalars(t);
-    t->bits = choose_bits(config->n_partitions);
+    t->bits = choose_bits(config);
     t->n_parts = 1 << t->bits;
     t->parts = fl_alloc(sizeof(*t->parts) * (size_t)t->n_parts);
     t->counts = fl_alloc(sizeof(*t->counts) * FL_TABLE_SHARDS);

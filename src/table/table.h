@@ -51,6 +51,9 @@ typedef struct fl_table_config {
     fl_entry entry;
     uint64_t max_rows; /* 0: no limit; keys beyond it get no row */
     int n_partitions;  /* 0: two per core; rounded to a power of two */
+    int n_holders;     /* above 1: keys of one of so many ranges of hashes are
+                          all that comes, and have so many partitions; not
+                          among the words */
     bool keeps_known;  /* rows have what known.h needs; not among the words */
     /* Accessor ctr, defaults of fl_table_config_ctr. */
     double nonclk_coeff, click_coeff, embedx_threshold;
@@ -89,8 +92,8 @@ FL_MUST_CHECK
 fl_status fl_table_push_part(fl_table *t, const fl_rows *rows,
                              const fl_hyper *step);
 
-/* The part of n, a power of two, that a key is in: parts that lie far apart do
-   not wait for one another. */
+/* The part of n that a key is in, by its hash: parts that lie far apart do not
+   wait for one another. */
 uint32_t fl_table_part_of(uint64_t key, uint32_t n);
 
 /* Pulls without making rows, and says which keys have none: missing[i] is 1

@@ -229,7 +229,7 @@ void fl_server_round(fl_server *s, const fl_server_request *r)
     fl_reply_defer_others(r->reply);
     who.question = question_new(s, r);
     fl_session_set(r->session, who.question, NULL);
-    fl_lock(&s->mu);
+    fl_lock_soon(&s->mu);
     s->level = FL_LOG_INFO;
     if (s->coord)
         fl_coord_meet(s->coord, &who, a->round, a->share);

@@ -262,6 +262,7 @@ static fl_server *make(fl_net *net, const fl_server_options *o)
     fl_cond_init(&s->parts.idle);
     fl_reply_buffers_init(&s->buffers);
     s->store = fl_store_new(o->ops, o->conf);
+    fl_store_set_servers(s->store, o->n_servers);
     fl_store_set_page(s->store, o->max_message_bytes < PAGE_BYTES
                                     ? o->max_message_bytes
                                     : PAGE_BYTES);

@@ -95,7 +95,7 @@ static void reach_step(fl_server *s, uint64_t step)
     fl_server_raise_step(s, step);
     if (s->o.rank != 0)
         return;
-    fl_lock(&s->mu);
+    fl_lock_soon(&s->mu);
     now = fl_coord_step(s->coord, 0);
     if (step > now)
         (void)fl_coord_step(s->coord, step - now);

@@ -281,7 +281,7 @@ fl_status fl_dense_push(fl_dense *d, fl_codec codec, const void *grad,
 
 void fl_dense_pull(fl_dense *d, fl_codec codec, void *out)
 {
-    fl_lock(&d->mu);
+    fl_lock_soon(&d->mu);
     fl_codec_encode(codec, d->values.data, (size_t)d->n, out);
     fl_unlock(&d->mu);
 }

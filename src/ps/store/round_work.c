@@ -206,7 +206,7 @@ void fl_round_work_begin(fl_round_work *w, const fl_store_ctx *c)
 /* The rate is that of the first member. */
 static void begin_push(fl_round_work *w, target *t)
 {
-    fl_lock(w->mu);
+    fl_lock_soon(w->mu);
     if (!t->has_step)
         fl_table_begin_push(t->table, t->pieces->rows->parts->lr, &t->step);
     t->has_step = true;
@@ -243,7 +243,7 @@ static fl_status apply_block(fl_round_work *w, const target *t, desk *d)
     for (size_t i = 0; i < t->n; i++)
         fl_vec_f32()->axpy(grad, t->pieces[i].weight,
                            t->pieces[i].block->values, n);
-    fl_lock(w->mu);
+    fl_lock_soon(w->mu);
     w->is_touched = true;
     fl_unlock(w->mu);
     return fl_dense_push(t->dense, FL_CODEC_F32, grad, w->round);
@@ -266,7 +266,7 @@ static void do_task(fl_round_work *w, const task *what, desk *d)
     atomic_fetch_add(&w->n_busy, 1);
     fl_unlock(w->mu);
     st = t->table ? apply_part(w, t, what->part, d) : apply_block(w, t, d);
-    fl_lock(w->mu);
+    fl_lock_soon(w->mu);
     if (st && !w->err.status)
         fl_err_save(&w->err, st);
     if (atomic_fetch_sub(&w->n_busy, 1) == 1)
@@ -286,7 +286,7 @@ fl_status fl_round_work_end(fl_round_work *w, bool *is_touched)
 {
     fl_unlock(w->mu);
     fl_wait_briefly(&w->n_busy);
-    fl_lock(w->mu);
+    fl_lock_soon(w->mu);
     while (atomic_load(&w->n_busy))
         fl_cond_wait(&w->idle, w->mu);
     *is_touched = w->is_touched;

@@ -107,7 +107,7 @@ static void wait_until_over(fl_rounds *r)
     if (atomic_load(&r->is_applying)) {
         fl_unlock(&r->mu);
         fl_wait_briefly(&r->is_applying);
-        fl_lock(&r->mu);
+        fl_lock_soon(&r->mu);
     }
     while (atomic_load(&r->is_applying))
         fl_cond_wait(&r->over, &r->mu);
@@ -217,13 +217,20 @@ static fl_status count_bytes(const fl_rows_item *items, uint32_t n,
     return FL_OK;
 }
 
-static void deal(const fl_rows_item *it, uint8_t *memory, fl_round_rows *out)
+/* Of a server's range of hashes, one of n_servers. */
+static uint8_t part_of(uint64_t key, uint32_t n_servers)
+{
+    return fl_table_part_of(key, FL_ROUND_PARTS * n_servers) % FL_ROUND_PARTS;
+}
+
+static void deal(const fl_rows_item *it, uint32_t n_servers, uint8_t *memory,
+                 fl_round_rows *out)
 {
     fl_rows rows = it->rows;
 
     rows.merged = false; /* whatever the sender says */
     for (size_t i = 0; i < rows.n; i++)
-        memory[i] = (uint8_t)fl_table_part_of(rows.keys[i], FL_ROUND_PARTS);
+        memory[i] = part_of(rows.keys[i], n_servers);
     out->table = it->table;
     fl_rows_deal(&rows, memory, FL_ROUND_PARTS, memory + (rows.n + 7) / 8 * 8,
                  out->parts);
@@ -240,7 +247,7 @@ static fl_status fill_rows(load *l, const fl_store_ctx *c, uint64_t round)
     for (uint32_t i = 0; i < c->n_rows; i++) {
         fl_round_rows kept;
 
-        deal(&c->rows[i], at, &kept);
+        deal(&c->rows[i], (uint32_t)c->store->n_servers, at, &kept);
         fl_vec_push(&l->rows, kept);
         FL_TRY(dealt_bytes(&c->rows[i].rows, &more));
         at += more;
@@ -273,7 +280,7 @@ static load *take_load(fl_rounds *r, load_kind kind)
     load_list *spare = &r->spare[kind];
     load *l = NULL;
 
-    fl_lock(&r->mu);
+    fl_lock_soon(&r->mu);
     if (spare->len)
         l = spare->data[--spare->len];
     fl_unlock(&r->mu);
@@ -292,7 +299,7 @@ static fl_status keep(const fl_store_ctx *c, uint64_t round, load_kind kind)
     fl_status st = kind == LOAD_ROWS ? fill_rows(l, c, round)
                                      : fill_blocks(l, c, round);
 
-    fl_lock(&r->mu);
+    fl_lock_soon(&r->mu);
     wait_until_over(r);
     if (!st)
         st = add_to_share(c, round, l);
@@ -417,7 +424,7 @@ fl_status fl_rounds_apply(const fl_store_ctx *c, const fl_apply_request *a)
     fl_rounds *r = c->store->rounds;
     fl_status st;
 
-    fl_lock(&r->mu);
+    fl_lock_soon(&r->mu);
     if (atomic_load(&r->is_applying))
         fl_round_work_do(r->work);
     wait_until_over(r);

@@ -53,12 +53,13 @@ static fl_status read_table(const fl_contents_table *from,
 }
 
 static fl_status add_table(fl_store_schema *w, const fl_contents_table *from,
-                           const fl_op_node *update)
+                           const fl_op_node *update, int n_servers)
 {
     fl_store_table t = { 0 };
     fl_table_config config;
 
     FL_TRY(read_table(from, update, &config));
+    config.n_holders = n_servers;
     t.height = config.height;
     FL_TRY(fl_table_create(&t.table, &config));
     t.row_bytes = fl_table_acc(t.table)->layout.bytes;
@@ -110,14 +111,16 @@ static fl_status find_updates(const fl_contents *from, fl_map *out)
     return FL_OK;
 }
 
-static fl_status add_tables(fl_store_schema *w, const fl_contents *from)
+static fl_status add_tables(fl_store_schema *w, const fl_contents *from,
+                            int n_servers)
 {
     fl_map updates = { 0 };
     fl_status st = find_updates(from, &updates);
 
     for (size_t i = 0; i < from->tables.len && !st; i++)
         st = add_table(w, from->tables.data[i],
-                       fl_map_find(&updates, from->tables.data[i]->name));
+                       fl_map_find(&updates, from->tables.data[i]->name),
+                       n_servers);
     fl_map_release(&updates);
     return st;
 }
@@ -162,7 +165,7 @@ static fl_status fill_schema(fl_store_schema *w, const fl_contents *from,
                 "%d",
                 from->service->n_blocks, FL_DECLARED_MAX);
     w->adds = from->service->adds;
-    FL_TRY(add_tables(w, from));
+    FL_TRY(add_tables(w, from, s->n_servers));
     for (size_t i = 0; i < from->service->n_blocks; i++)
         FL_TRY(add_block(w, from, i, s->conf));
     w->changes = fl_alloc(w->tables.len * sizeof(*w->changes));
@@ -192,6 +195,7 @@ fl_store *fl_store_new(const fl_op_set *ops, const fl_conf *conf)
     s->conf = conf;
     s->rounds = fl_rounds_new();
     s->page_bytes = UINT64_MAX;
+    s->n_servers = 1;
     fl_mutex_init(&s->mu);
     fl_mutex_init(&s->ranks_mu);
     fl_store_gate_init(&s->gate);
@@ -227,6 +231,11 @@ fl_status fl_store_set_model(fl_store *s, const fl_model_share *share,
 void fl_store_set_page(fl_store *s, uint64_t bytes)
 {
     s->page_bytes = bytes;
+}
+
+void fl_store_set_servers(fl_store *s, int n)
+{
+    s->n_servers = n;
 }
 
 /* --- changing ------------------------------------------------------------- */

@@ -24,6 +24,10 @@ void fl_store_free(fl_store *s);
    it, any number. Before the first request. */
 void fl_store_set_page(fl_store *s, uint64_t bytes);
 
+/* It has the rows of one of so many ranges of hashes (fl_server_of), and deals
+   their work within it; without it, all rows. Before the first declaration. */
+void fl_store_set_servers(fl_store *s, int n);
+
 /* A saved model, and what a server takes of it. */
 typedef struct fl_model_share {
     const char *path;

@@ -72,6 +72,7 @@ struct fl_store {
     struct fl_store_model *model;         /* that it begins with; NULL: none */
     fl_store_chain chains[FL_STORE_USES]; /* that deltas go on with */
     uint64_t page_bytes;
+    int n_servers; /* that its rows are one part of */
     struct fl_rounds *rounds;
     fl_store_log declared, kept; /* declarations; what rounds keep */
     fl_mutex mu;                 /* held while declaring */
