@@ -18,8 +18,8 @@
 
 static int choose_bits(const fl_table_config *c)
 {
-    int64_t n =
-        c->n_partitions ? c->n_partitions : PARTITIONS_PER_CORE * fl_cpu_count();
+    int64_t n = c->n_partitions ? c->n_partitions
+                                : PARTITIONS_PER_CORE * fl_cpu_count();
     int bits = 0;
 
     if (c->n_holders > 1)

@@ -111,6 +111,46 @@ static void the_mutex_keeps_two_threads_apart(void **state)
     box_release(&b);
 }
 
+static void add_many_soon(void *arg)
+{
+    box *b = arg;
+
+    for (int i = 0; i < ADDS; i++) {
+        fl_lock_soon(&b->mu);
+        b->count++;
+        fl_unlock(&b->mu);
+    }
+}
+
+/* At first it is held for longer than anybody looks. */
+static void who_looks_for_the_mutex_gets_it(void **state)
+{
+    fl_thread *t = NULL;
+    box b;
+
+    (void)state;
+    box_init(&b);
+    fl_lock(&b.mu);
+    assert_int_equal(fl_thread_start(&t, "adder", add_many_soon, &b), FL_OK);
+    usleep(2000);
+    fl_unlock(&b.mu);
+    add_many_soon(&b);
+    fl_thread_join(t);
+    assert_int_equal(b.count, 2 * ADDS);
+    box_release(&b);
+}
+
+static void a_brief_wait_ends_in_any_case(void **state)
+{
+    atomic_uint n = 0;
+
+    (void)state;
+    fl_wait_briefly(&n);
+    n = 1;
+    fl_wait_briefly(&n);
+    assert_int_equal(n, 1);
+}
+
 #define TURNS 200
 
 /* Waits for its turns, which the other side gives. A wait that is given up
@@ -201,6 +241,8 @@ int main(void)
         cmocka_unit_test(a_thread_shows_fifteen_characters_of_its_name),
         cmocka_unit_test(a_child_is_cut_off_from_the_threads_of_its_parent),
         cmocka_unit_test(the_mutex_keeps_two_threads_apart),
+        cmocka_unit_test(who_looks_for_the_mutex_gets_it),
+        cmocka_unit_test(a_brief_wait_ends_in_any_case),
         cmocka_unit_test(two_threads_hand_the_turn_to_each_other),
         cmocka_unit_test(a_wait_ends_at_its_deadline_and_not_before),
         cmocka_unit_test(the_core_count_follows_the_affinity),

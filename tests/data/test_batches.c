@@ -3,6 +3,7 @@
 #include "dataset_kit.h"
 
 #include <stdatomic.h>
+#include <unistd.h>
 
 #include "data/batches.h"
 
@@ -218,6 +219,39 @@ static void a_batch_that_was_not_filled_frees_its_place(void **state)
     free_workshop(w);
 }
 
+static void put_first(void *arg)
+{
+    workshop *w = arg;
+
+    if (put_one(w, 0, 1))
+        atomic_fetch_add(&w->wrong, 1);
+}
+
+/* One that waits is not left to sleep while consumers have nothing: others may
+   fill theirs for long. */
+static void a_producer_goes_on_when_nothing_is_ready(void **state)
+{
+    enum { CAPACITY = 4 };
+    workshop *w = new_workshop(CAPACITY, 1);
+    fl_columns *filling[CAPACITY], *c = NULL;
+    uint64_t waited = 0;
+    fl_thread *t = NULL;
+
+    (void)state;
+    for (int i = 0; i < CAPACITY; i++)
+        assert_ok(fl_batches_empty(w->batches, &filling[i]));
+    assert_ok(fl_thread_start(&t, "producer", put_first, w));
+    usleep(2000); /* so that it mostly waits by then */
+    fl_batches_put(w->batches, filling[0]);
+    assert_ok(fl_batches_take(w->batches, &c, &waited));
+    fl_batches_give_back(w->batches, c);
+    fl_thread_join(t);
+    assert_int_equal(atomic_load(&w->wrong), 0);
+    for (int i = 1; i < CAPACITY; i++)
+        fl_batches_give_back(w->batches, filling[i]);
+    free_workshop(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -226,6 +260,7 @@ int main(void)
         cmocka_unit_test(close_wakes_producers_and_consumers),
         cmocka_unit_test(a_failure_goes_to_every_consumer_at_once),
         cmocka_unit_test(a_batch_that_was_not_filled_frees_its_place),
+        cmocka_unit_test(a_producer_goes_on_when_nothing_is_ready),
     };
 
     return cmocka_run_group_tests(tests, make_schema, drop_schema);

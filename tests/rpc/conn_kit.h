@@ -15,7 +15,7 @@ typedef struct seen {
     fl_err error;
     fl_frame last;
     fl_payload *kept;
-    bool keeps, echoes, frees;
+    bool keeps, echoes, defers, frees;
     bool is_threaded;
     uint64_t n_bad;
 } seen;
@@ -60,6 +60,8 @@ static inline void see_message(void *arg, fl_conn *c, const fl_frame *f,
     s->last = *f;
     if (s->echoes)
         fl_conn_send_copy(c, f, p ? fl_payload_data(p) : NULL, f->length);
+    if (s->defers)
+        fl_conn_defer(c);
     if (s->keeps && !s->kept)
         s->kept = p;
     else

@@ -27,6 +27,37 @@ static void replies_from_inside_a_message_leave_together(void **state)
     wire_release(&w);
 }
 
+static void what_is_deferred_leaves_with_the_next_message(void **state)
+{
+    wire w;
+    seen a, b;
+
+    (void)state;
+    wire_init(&w, false);
+    connect_end(&w, 0, &a);
+    connect_end(&w, 1, &b);
+    b.echoes = b.defers = true;
+    for (uint64_t i = 0; i < 3; i++)
+        send_number(a.c, i, 50);
+    wire_run(&w);
+    assert_int_equal(b.n_messages, 3);
+    assert_int_equal(a.n_messages, 0);
+    assert_int_equal(w.end[1]->n_writes, 0);
+    send_number(b.c, 3, 50);
+    wire_run(&w);
+    assert_int_equal(a.n_messages, 4);
+    assert_int_equal(w.end[1]->n_writes, 1);
+    /* Nor does it hold up who answers later. */
+    b.defers = false;
+    a.next = b.next;
+    send_number(a.c, b.next, 50);
+    wire_run(&w);
+    assert_int_equal(a.n_messages, 5);
+    fl_conn_free(a.c);
+    fl_conn_free(b.c);
+    wire_release(&w);
+}
+
 static void freeing_inside_a_message_drops_the_rest(void **state)
 {
     wire w;
@@ -288,6 +319,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(replies_from_inside_a_message_leave_together),
+        cmocka_unit_test(what_is_deferred_leaves_with_the_next_message),
         cmocka_unit_test(freeing_inside_a_message_drops_the_rest),
         cmocka_unit_test(freeing_inside_of_a_long_message_is_safe),
         cmocka_unit_test(freeing_inside_of_the_close_is_safe),

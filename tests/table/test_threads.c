@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/thread.h"
+#include "table/partition.h"
 
 #define DIM 5
 #define N_THREADS 2
@@ -249,6 +250,33 @@ static void rows_may_go_while_others_push(void **state)
     free(w);
 }
 
+/* A server of several has keys of one range alone: its threads have as many
+   partitions for these as they would have for all. */
+static void a_range_of_keys_has_partitions_of_its_own(void **state)
+{
+    fl_table_config config = adding_config(1, 2);
+    bool is_met[2 * 3 * 2] = { false };
+    uint64_t seed = 1;
+    size_t n = 0;
+    fl_table *t;
+
+    (void)state;
+    config.n_holders = 3;
+    assert_ok(fl_table_create(&t, &config));
+    assert_true(t->n_parts <= (int)FL_LEN(is_met));
+    for (int i = 0; i < 1000; i++) {
+        uint64_t key = draw(&seed);
+        size_t part = (size_t)(fl_table_part(t, fl_hash_key(key)) - t->parts);
+
+        if (fl_server_of(key, 3) != 1)
+            continue;
+        n += !is_met[part];
+        is_met[part] = true;
+    }
+    assert_true(n >= 2);
+    fl_table_destroy(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -258,6 +286,7 @@ int main(void)
         cmocka_unit_test(a_scan_sees_whole_rows_while_others_push),
         cmocka_unit_test(care_of_a_table_disturbs_no_one),
         cmocka_unit_test(rows_may_go_while_others_push),
+        cmocka_unit_test(a_range_of_keys_has_partitions_of_its_own),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

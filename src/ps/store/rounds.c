@@ -296,8 +296,8 @@ static fl_status keep(const fl_store_ctx *c, uint64_t round, load_kind kind)
 {
     fl_rounds *r = c->store->rounds;
     load *l = take_load(r, kind);
-    fl_status st = kind == LOAD_ROWS ? fill_rows(l, c, round)
-                                     : fill_blocks(l, c, round);
+    fl_status st =
+        kind == LOAD_ROWS ? fill_rows(l, c, round) : fill_blocks(l, c, round);
 
     fl_lock_soon(&r->mu);
     wait_until_over(r);

@@ -72,7 +72,7 @@ typedef struct real_loop {
     int poll_fd, wake_fd;
     atomic_bool stop;
     atomic_uint n_waking; /* threads that are about to end a poll */
-    fl_mutex run_lock; /* of who runs callbacks */
+    fl_mutex run_lock;    /* of who runs callbacks */
     fl_timers timers;
     FL_VEC(fl_watch *) over; /* ended in this round */
     posted_list spare;       /* memory for the posts to come */
