@@ -127,6 +127,19 @@ bool fl_cond_wait_until(fl_cond *c, fl_mutex *m, uint64_t deadline_ns)
     return pthread_cond_timedwait(c, m, &ts) != ETIMEDOUT;
 }
 
+/* On one core nothing that is waited for goes on meanwhile. */
+static bool may_look(void)
+{
+    static atomic_int n_cores;
+    int n = atomic_load_explicit(&n_cores, memory_order_relaxed);
+
+    if (!n) {
+        n = fl_cpu_count();
+        atomic_store_explicit(&n_cores, n, memory_order_relaxed);
+    }
+    return n > 1;
+}
+
 static void pause_often(unsigned n)
 {
     for (unsigned i = 0; i < n; i++)
@@ -142,12 +155,12 @@ void fl_lock_soon(fl_mutex *m)
     if (fl_try_lock(m))
         return;
     since = fl_now_ns();
-    do {
+    while (may_look() && fl_now_ns() - since < BRIEFLY_NS) {
         pause_often(n);
         n += n < PAUSES_MAX ? n : 0;
         if (fl_try_lock(m))
             return;
-    } while (fl_now_ns() - since < BRIEFLY_NS);
+    }
     fl_lock(m);
 }
 
@@ -155,11 +168,9 @@ void fl_wait_briefly(const atomic_uint *n)
 {
     uint64_t since = fl_now_ns();
 
-    do {
-        if (!atomic_load_explicit(n, memory_order_acquire))
-            return;
+    while (atomic_load_explicit(n, memory_order_acquire) && may_look() &&
+           fl_now_ns() - since < BRIEFLY_NS)
         fl_pause();
-    } while (fl_now_ns() - since < BRIEFLY_NS);
 }
 
 int fl_cpu_count(void)
