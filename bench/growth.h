@@ -8,5 +8,7 @@ void growth_coordinator(void);
 void growth_servers(void);
 /* A trainer's CPU for a batch, with more and more servers. */
 void growth_trainers(void);
+/* What two threads of a server get from its rows, with more and more servers. */
+void growth_tables(void);
 
 #endif
