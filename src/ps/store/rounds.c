@@ -101,7 +101,7 @@ void fl_rounds_free(fl_rounds *r)
     fl_free(r);
 }
 
-/* Under the lock, and not all of the time. */
+/* Under the lock, which others may have meanwhile. */
 static void wait_until_over(fl_rounds *r)
 {
     if (atomic_load(&r->is_applying)) {
