@@ -164,13 +164,23 @@ void fl_lock_soon(fl_mutex *m)
     fl_lock(m);
 }
 
-void fl_wait_briefly(const atomic_uint *n)
+static void look_for_zero(const atomic_uint *n)
 {
     uint64_t since = fl_now_ns();
 
-    while (atomic_load_explicit(n, memory_order_acquire) && may_look() &&
-           fl_now_ns() - since < BRIEFLY_NS)
+    while (atomic_load(n) && may_look() && fl_now_ns() - since < BRIEFLY_NS)
         fl_pause();
+}
+
+void fl_wait_for_zero(fl_cond *c, fl_mutex *m, const atomic_uint *n)
+{
+    if (atomic_load(n)) {
+        fl_unlock(m);
+        look_for_zero(n);
+        fl_lock_soon(m);
+    }
+    while (atomic_load(n))
+        fl_cond_wait(c, m);
 }
 
 int fl_cpu_count(void)

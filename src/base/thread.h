@@ -86,10 +86,9 @@ static inline void fl_pause(void)
    before it sleeps, which would take longer. */
 void fl_lock_soon(fl_mutex *m);
 
-/* Looks whether *n has become 0, for about as long as it takes to wake a thread
-   that sleeps: who waits for the last of work that others are at mostly need
-   not sleep. */
-void fl_wait_briefly(const atomic_uint *n);
+/* Under m: until *n is 0, which c tells then. Looks a moment, without m, before
+   it sleeps: who waits for the last of work that others are at mostly need not. */
+void fl_wait_for_zero(fl_cond *c, fl_mutex *m, const atomic_uint *n);
 
 /* Cores this process may run on. */
 int fl_cpu_count(void);

@@ -140,15 +140,44 @@ static void who_looks_for_the_mutex_gets_it(void **state)
     box_release(&b);
 }
 
-static void a_brief_wait_ends_in_any_case(void **state)
+typedef struct workers {
+    box box;
+    atomic_uint n;
+    useconds_t work_us;
+} workers;
+
+static void end_work(void *arg)
 {
-    atomic_uint n = 0;
+    workers *w = arg;
+
+    usleep(w->work_us);
+    fl_lock(&w->box.mu);
+    w->box.count++;
+    atomic_store(&w->n, 0);
+    fl_cond_wake_all(&w->box.changed);
+    fl_unlock(&w->box.mu);
+}
+
+/* Work that is over at once, soon, and later than anybody looks. */
+static void a_wait_for_the_last_ends_with_it(void **state)
+{
+    static const useconds_t times[] = { 0, 10, 3000 };
 
     (void)state;
-    fl_wait_briefly(&n);
-    n = 1;
-    fl_wait_briefly(&n);
-    assert_int_equal(n, 1);
+    for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++) {
+        workers w = { .n = 1, .work_us = times[i] };
+        fl_thread *t = NULL;
+
+        box_init(&w.box);
+        assert_int_equal(fl_thread_start(&t, "worker", end_work, &w), FL_OK);
+        fl_lock(&w.box.mu);
+        fl_wait_for_zero(&w.box.changed, &w.box.mu, &w.n);
+        assert_int_equal(w.box.count, 1);
+        fl_wait_for_zero(&w.box.changed, &w.box.mu, &w.n);
+        fl_unlock(&w.box.mu);
+        fl_thread_join(t);
+        box_release(&w.box);
+    }
 }
 
 #define TURNS 200
@@ -242,7 +271,7 @@ int main(void)
         cmocka_unit_test(a_child_is_cut_off_from_the_threads_of_its_parent),
         cmocka_unit_test(the_mutex_keeps_two_threads_apart),
         cmocka_unit_test(who_looks_for_the_mutex_gets_it),
-        cmocka_unit_test(a_brief_wait_ends_in_any_case),
+        cmocka_unit_test(a_wait_for_the_last_ends_with_it),
         cmocka_unit_test(two_threads_hand_the_turn_to_each_other),
         cmocka_unit_test(a_wait_ends_at_its_deadline_and_not_before),
         cmocka_unit_test(the_core_count_follows_the_affinity),

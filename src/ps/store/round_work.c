@@ -284,11 +284,7 @@ void fl_round_work_do(fl_round_work *w)
 
 fl_status fl_round_work_end(fl_round_work *w, bool *is_touched)
 {
-    fl_unlock(w->mu);
-    fl_wait_briefly(&w->n_busy);
-    fl_lock_soon(w->mu);
-    while (atomic_load(&w->n_busy))
-        fl_cond_wait(&w->idle, w->mu);
+    fl_wait_for_zero(&w->idle, w->mu, &w->n_busy);
     *is_touched = w->is_touched;
     return w->err.status ? fl_err_restore(&w->err) : FL_OK;
 }

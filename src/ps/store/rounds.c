@@ -104,13 +104,7 @@ void fl_rounds_free(fl_rounds *r)
 /* Under the lock, which others may have meanwhile. */
 static void wait_until_over(fl_rounds *r)
 {
-    if (atomic_load(&r->is_applying)) {
-        fl_unlock(&r->mu);
-        fl_wait_briefly(&r->is_applying);
-        fl_lock_soon(&r->mu);
-    }
-    while (atomic_load(&r->is_applying))
-        fl_cond_wait(&r->over, &r->mu);
+    fl_wait_for_zero(&r->over, &r->mu, &r->is_applying);
 }
 
 /* --- keeping, under the lock ---------------------------------------------- */

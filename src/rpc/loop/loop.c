@@ -140,7 +140,7 @@ static void run_timers(real_loop *l)
 
 /* --- posts ---------------------------------------------------------------- */
 
-static void end_poll(const real_loop *l)
+static void end_poll(real_loop *l)
 {
     uint64_t one = 1;
     ssize_t n;
@@ -148,38 +148,40 @@ static void end_poll(const real_loop *l)
     do
         n = write(l->wake_fd, &one, sizeof(one));
     while (n < 0 && errno == EINTR);
+    atomic_fetch_sub(&l->n_waking, 1);
 }
 
-/* Wakes who is to look at the loop. Under mu, lest the loop is freed: once what
-   was posted has run, the poster may be done with it. */
-static void wake(real_loop *l)
+/* Under mu: wakes who is to look at the loop. True: it polls, and is woken when
+   mu is laid down (unlock), since on this core it would run at once and want mu.
+   Once what was posted has run the poster may be done with the loop, which
+   therefore stays until that has happened. */
+FL_MUST_CHECK
+static bool wake(real_loop *l)
 {
-    if (l->is_polling)
-        end_poll(l);
+    bool ends_poll = l->is_polling;
+
     l->is_polling = false;
+    atomic_fetch_add(&l->n_waking, ends_poll);
     if (l->leader == NO_LEADER)
         fl_cond_wake_one(&l->needed);
+    return ends_poll;
 }
 
-/* Who is woken on the poster's core runs at once, and wants mu: a poll is ended
-   without it, and the loop stays until that is done. */
+static void unlock(real_loop *l, bool ends_poll)
+{
+    fl_unlock(&l->mu);
+    if (ends_poll)
+        end_poll(l);
+}
+
 static void real_post(fl_loop *base, fl_loop_fn fn, void *arg)
 {
     real_loop *l = (real_loop *)base;
-    bool ends_poll;
 
     fl_lock(&l->mu);
     fl_vec_push(&l->posts, ((posted){ fn, arg }));
     l->is_urgent = true;
-    ends_poll = l->is_polling;
-    l->is_polling = false;
-    wake(l);
-    atomic_fetch_add(&l->n_waking, ends_poll);
-    fl_unlock(&l->mu);
-    if (!ends_poll)
-        return;
-    end_poll(l);
-    atomic_fetch_sub(&l->n_waking, 1);
+    unlock(l, wake(l));
 }
 
 /* An own thread that polls later looks soon by itself. */
@@ -189,9 +191,7 @@ static void real_post_deferred(fl_loop *base, fl_loop_fn fn, void *arg)
 
     fl_lock(&l->mu);
     fl_vec_push(&l->posts, ((posted){ fn, arg }));
-    if (!l->polls_later)
-        wake(l);
-    fl_unlock(&l->mu);
+    unlock(l, !l->polls_later && wake(l));
 }
 
 /* Runs what is posted up to now; false when there was nothing. The list's
@@ -415,9 +415,8 @@ static void run_pending(real_loop *l)
     run_timers(l);
     run_all_posts(l);
     fl_lock(&l->mu);
-    if (l->is_polling && fl_timers_next_ms(&l->timers) < l->polls_until_ms)
-        wake(l);
-    fl_unlock(&l->mu);
+    unlock(l, l->is_polling &&
+                  fl_timers_next_ms(&l->timers) < l->polls_until_ms && wake(l));
     unlock_run(l);
     fl_err_put_back(&last);
 }
@@ -470,11 +469,9 @@ static void real_notify(fl_poller *p)
 
     fl_lock(&l->mu);
     l->n_notified++;
-    if (l->leader == HELPER)
-        wake(l);
     if (l->n_followers)
         fl_cond_wake_all(&l->lead_passed);
-    fl_unlock(&l->mu);
+    unlock(l, l->leader == HELPER && wake(l));
 }
 
 static void real_wait(fl_poller *p, bool (*is_over)(void *arg), void *arg)
@@ -613,8 +610,7 @@ static void stop(real_loop *l)
 {
     atomic_store(&l->stop, true);
     fl_lock(&l->mu);
-    wake(l);
-    fl_unlock(&l->mu);
+    unlock(l, wake(l));
     fl_thread_join(l->thread);
 }
 
