@@ -146,7 +146,9 @@ typedef struct fl_hogwild_args {
     /* A batch stays valid until so many further calls of its thread; 0: 1.
        With 2 the next batch may be asked for before one is trained, where rows
        of tables come from servers, and they are on their way while the one is
-       computed; with more, several small ones together (mode async). */
+       computed; with 3 the one behind it is taken, and made ready to be asked
+       for, while the thread waits; with more, several small ones go together
+       (mode async). */
     int holds_batches;
 } fl_hogwild_args;
 

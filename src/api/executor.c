@@ -178,13 +178,15 @@ fl_status fl_executor_explain(fl_executor *e, fl_program *p,
 /* --- hogwild ------------------------------------------------------------- */
 
 /* Of the batches that a source holds one half is trained while the other is
-   asked for. */
-static int count_ahead(const fl_hogwild_args *h, const fl_comm *comm)
+   asked for; one more is made ready meanwhile. */
+static void choose_frames(const fl_hogwild_args *h, const fl_comm *comm,
+                          fl_unit_spec *spec)
 {
     int held = h->holds_batches ? h->holds_batches : 1 + h->holds_two_batches;
     int most = comm ? comm->n_ahead : 0;
 
-    return held / 2 < most ? held / 2 : most;
+    spec->n_ahead = held / 2 < most ? held / 2 : most;
+    spec->n_frames = held < 2 * most + 1 ? held : 2 * most + 1;
 }
 
 fl_status fl_run_hogwild(fl_executor *e, fl_program *p,
@@ -212,7 +214,7 @@ fl_status fl_run_hogwild(fl_executor *e, fl_program *p,
     spec.n_runners = spec.n_threads = h.n_threads;
     spec.feeds = h.feed_names;
     spec.n_feeds = h.n_feeds;
-    spec.n_ahead = count_ahead(&h, e->options.comm);
+    choose_frames(&h, e->options.comm, &spec);
     FL_TRY(fl_executor_unit(e, &spec, &u));
     return fl_ctx_ran(e->ctx, fl_unit_run_hogwild(e, u, &h));
 }

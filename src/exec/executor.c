@@ -134,7 +134,7 @@ static int count_frames(const fl_unit *u)
     bool can = u->spec.n_ahead && u->plan->n_ahead &&
                u->plan->n_turns == 1; /* turns belong to one frame */
 
-    return u->spec.n_runners * (can ? 2 * u->spec.n_ahead : 1);
+    return u->spec.n_runners * (can ? u->spec.n_frames : 1);
 }
 
 static fl_status make_frames(fl_unit *u, const fl_exec_options *o)
@@ -267,7 +267,7 @@ static bool is_unit_of(const fl_unit *u, const fl_unit_spec *s)
            u->program_version == s->program->version && k->kind == s->kind &&
            k->n_runners == s->n_runners && k->n_threads == s->n_threads &&
            k->merge == s->merge && k->coeff == s->coeff &&
-           k->n_ahead == s->n_ahead &&
+           k->n_ahead == s->n_ahead && k->n_frames == s->n_frames &&
            k->passes.optimize == s->passes.optimize &&
            same_text(k->passes.skip, s->passes.skip) &&
            fl_precision_equal(&k->passes.precision, &s->passes.precision) &&

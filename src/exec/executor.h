@@ -28,8 +28,9 @@ typedef struct fl_unit_spec {
     size_t n_feeds, n_fetches;
     fl_merge_kind merge;
     double coeff;
-    int n_ahead; /* hogwild: batches that are asked for together; a thread has
-                    twice as many frames, used in turn */
+    int n_ahead; /* hogwild: batches that are asked for together; */
+    int n_frames; /* of a thread, used in turn: twice as many, and one more if the
+                     source holds it; 0: one */
     const char *fed_grad; /* a variable that is fed instead of computed */
     int64_t nominal_batch;
     fl_pass_options passes;

@@ -13,8 +13,11 @@
  *     frames 0, 1   | ask | compute 0, 1 |    ask 4, 5 | compute 4, 5 | ...
  *     frames 2, 3         | ask 2, 3 ...............   | compute 2, 3 | ...
  *
+ * A frame more, if the source holds so many batches, has the one behind these:
+ * while a thread waits for an answer it makes ready what it will ask for next.
+ *
  * The frames are used in turn, so a batch is taken from the source up to two
- * groups before it is trained.
+ * groups, and one more, before it is trained.
  */
 #include "exec/executor.h"
 #include "exec/joint_step.h"
@@ -50,15 +53,6 @@ static bool take_batch(const hogwild *h, int thread, int frame)
 static fl_ahead behind_others(const hogwild *h)
 {
     return h->u->plan->trains ? FL_AHEAD_OTHER : FL_AHEAD_OWN;
-}
-
-/* A batch that cannot be fed is refused when it is its turn. */
-static bool start_ahead(hogwild *h, int frame, fl_ahead next)
-{
-    if (fl_unit_feed(h->u, frame, feeds_of(h, frame)))
-        return false;
-    fl_runner_start_ahead(h->u->runners[frame], next);
-    return true;
 }
 
 static fl_status run_batch(hogwild *h, int thread, int frame)
@@ -100,9 +94,10 @@ typedef struct line {
     hogwild *h;
     int thread;
     int n_group; /* batches that are asked for together; 0: none is asked for */
-    int n_frames; /* that are used: two groups, or one */
-    uint64_t n_taken, n_trained;
-    bool is_over; /* the source has no more */
+    int n_asked; /* at a time: two groups */
+    int n_frames;                         /* that are used */
+    uint64_t n_taken, n_begun, n_trained; /* batches; begun: asked for */
+    bool is_over;                         /* the source has no more */
 } line;
 
 /* Frames of a thread are n_runners apart. */
@@ -112,6 +107,15 @@ static int frame_of(const line *l, uint64_t batch)
            (int)(batch % (uint64_t)l->n_frames) * l->h->u->spec.n_runners;
 }
 
+static void use_groups(line *l, int n_group)
+{
+    int n_each = l->h->u->n_frames / l->h->u->spec.n_runners;
+
+    l->n_group = n_group;
+    l->n_asked = 2 * n_group;
+    l->n_frames = n_each > l->n_asked ? l->n_asked + 1 : n_each;
+}
+
 /* As many batches like the one in that frame as are small together. */
 static void set_group(line *l, int frame)
 {
@@ -119,41 +123,75 @@ static void set_group(line *l, int frame)
     size_t most = (size_t)l->h->u->spec.n_ahead;
     size_t n = bytes ? GROUP_BYTES / bytes : most;
 
-    l->n_group = n < 1 ? 1 : (int)(n < most ? n : most);
-    l->n_frames = 2 * l->n_group;
+    use_groups(l, n < 1 ? 1 : (int)(n < most ? n : most));
 }
 
+/* A batch that cannot be fed is refused when it is its turn. */
 static void take_one(line *l)
 {
     int frame = frame_of(l, l->n_taken);
-    bool is_next = l->n_taken == l->n_trained;
+    hogwild *h = l->h;
 
-    l->is_over = !take_batch(l->h, l->thread, frame);
+    l->is_over = !take_batch(h, l->thread, frame);
     if (l->is_over)
         return;
-    l->h->is_fed[frame] =
-        l->n_group &&
-        start_ahead(l->h, frame, is_next ? FL_AHEAD_OWN : behind_others(l->h));
-    if (l->n_group && !l->n_taken)
-        set_group(l, frame);
+    h->is_fed[frame] =
+        l->n_group && !fl_unit_feed(h->u, frame, feeds_of(h, frame));
     l->n_taken++;
+}
+
+static void begin_one(line *l)
+{
+    int frame = frame_of(l, l->n_begun);
+    bool is_next = l->n_begun == l->n_trained;
+
+    if (l->h->is_fed[frame])
+        fl_runner_start_ahead(l->h->u->runners[frame],
+                              is_next ? FL_AHEAD_OWN : behind_others(l->h));
+    if (l->n_group && !l->n_begun)
+        set_group(l, frame);
+    l->n_begun++;
 }
 
 static void take_group(line *l)
 {
-    while (!l->is_over && l->n_taken < l->n_trained + (uint64_t)l->n_frames)
-        take_one(l);
+    while (l->n_begun < l->n_trained + (uint64_t)l->n_asked) {
+        if (l->n_begun == l->n_taken && !l->is_over)
+            take_one(l);
+        if (l->n_begun == l->n_taken)
+            return;
+        begin_one(l);
+    }
+}
+
+/* While the thread waits in its run. */
+static bool prepare_one(void *arg)
+{
+    line *l = arg;
+    int frame = frame_of(l, l->n_taken);
+
+    if (l->is_over || l->n_taken >= l->n_trained + (uint64_t)l->n_frames)
+        return false;
+    take_one(l);
+    if (!l->is_over && l->h->is_fed[frame])
+        fl_runner_do_early(l->h->u->runners[frame]);
+    return true;
 }
 
 static fl_status train_next(line *l)
 {
     int frame = frame_of(l, l->n_trained);
+    fl_runner *r = l->h->u->runners[frame];
+    fl_status st;
 
     if (!l->h->is_fed[frame])
         FL_TRY(fl_unit_feed(l->h->u, frame, feeds_of(l->h, frame)));
-    FL_TRY(train_batch(l->h, l->thread, frame));
-    l->n_trained++;
-    return FL_OK;
+    if (l->n_frames > l->n_asked)
+        r->meanwhile = (fl_meanwhile){ prepare_one, l };
+    st = train_batch(l->h, l->thread, frame);
+    r->meanwhile = (fl_meanwhile){ 0 };
+    l->n_trained += !st;
+    return st;
 }
 
 /* Those that are asked for together, if there are so many. */
@@ -173,12 +211,11 @@ static fl_status train_group(line *l)
 static fl_status train(hogwild *h, int i)
 {
     bool looks_ahead = h->u->n_frames > h->u->spec.n_runners;
-    line l = { .h = h,
-               .thread = i,
-               .n_group = looks_ahead,
-               .n_frames = looks_ahead ? 2 : 1 };
+    line l = { .h = h, .thread = i, .n_asked = 1, .n_frames = 1 };
     fl_status st = FL_OK;
 
+    if (looks_ahead)
+        use_groups(&l, 1);
     take_group(&l);
     while (!st && l.n_trained < l.n_taken && !atomic_load(&h->stop)) {
         if (looks_ahead)

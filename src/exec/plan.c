@@ -355,6 +355,19 @@ static void find_ahead(fl_plan *p)
     }
 }
 
+/* A step is before all that wait for it. Where nothing is trained the caller waits
+   for all of it. */
+static void find_late(fl_plan *p)
+{
+    for (int i = p->n_steps; p->trains && i-- > 0;) {
+        fl_plan_step *s = &p->steps[i];
+
+        s->is_late = !(s->node->def->flags & (FL_OP_EFFECT | FL_OP_WAITS));
+        for (int k = 0; k < s->n_next; k++)
+            s->is_late &= p->steps[s->next[k]].is_late;
+    }
+}
+
 /* Where these steps put what they make, for as long as the run is to come. */
 static void find_places_ahead(fl_plan *p)
 {
@@ -506,6 +519,7 @@ fl_status fl_plan_new(fl_plan **out, fl_program *program,
         find_settling(p);
         find_arrays(p);
         find_ahead(p);
+        find_late(p);
         find_steady(p);
         fl_plan_parts(p);
         choose_places(&b, options);

@@ -48,6 +48,8 @@ typedef struct fl_plan_step {
     int *next, n_next; /* steps that wait for this one */
     bool fed_grad;     /* a gradient is fed: its shape must be checked */
     bool is_ahead;     /* one of plan->ahead */
+    bool is_late;      /* nothing but what is late waits for it, in the run or
+                          outside: a metric */
     bool settles;      /* writes what is in the scope and not fixed */
     bool is_steady;    /* what it is inferred to be follows from the forms of
                           feeds and of values in the scope: FL_OP_BY_FORM */

@@ -363,19 +363,37 @@ static void clear_arrays(fl_runner *r)
             fl_array_clear(r->arrays[i]);
 }
 
+static fl_status do_early(fl_runner *r, int step)
+{
+    if (!r->plan->steps[step].node->def->early)
+        return FL_OK;
+    FL_TRY(fl_step_prepare(r, step));
+    return fl_step_run(
+        r, &(fl_step_share){ .step = step, .nth = 1, .is_early = true }, NULL);
+}
+
+/* What fails now fails again when it is run, which tells the error. */
+void fl_runner_do_early(fl_runner *r)
+{
+    clear_step(r);
+    r->did_early = true;
+    for (int i = 0; i < r->plan->n_ahead && r->did_early; i++)
+        r->did_early = !do_early(r, r->plan->ahead[i]);
+}
+
 void fl_runner_start_ahead(fl_runner *r, fl_ahead next)
 {
     clear_step(r);
     r->is_ahead = true;
     r->is_behind = next == FL_AHEAD_OTHER;
     fl_sched_start_ahead(r);
-    r->is_behind = false;
+    r->is_behind = r->did_early = false;
 }
 
 void fl_runner_drop_ahead(fl_runner *r)
 {
     fl_sched_drop_ahead(r->sched);
-    r->is_ahead = false;
+    r->is_ahead = r->did_early = false;
 }
 
 static fl_status take_values(fl_runner *r)
@@ -579,9 +597,10 @@ fl_status fl_step_run(fl_runner *r, const fl_step_share *share, fl_waker *waker)
         .waker = waker,
         .resumed = share->resumed,
         .is_behind = r->is_behind,
+        .did_early = r->did_early,
         .blocks = &blocks.port,
     };
-    fl_status st = s->run(&c);
+    fl_status st = share->is_early ? s->node->def->early(&c) : s->run(&c);
 
     if (r->scratch[member].used_bytes)
         fl_arena_clear(&r->scratch[member]);

@@ -35,6 +35,13 @@ typedef struct fl_sched fl_sched;
 typedef struct fl_turns fl_turns;
 typedef struct fl_child fl_child; /* a block that a step runs, see blocks.h */
 
+/* What a thread does for later runs while one waits for the outside: some of it,
+   or nothing, and false. */
+typedef struct fl_meanwhile {
+    bool (*fn)(void *arg); /* NULL: nothing */
+    void *arg;
+} fl_meanwhile;
+
 /* What an operator keeps from run to run. */
 typedef struct fl_step_memory {
     void *keep;
@@ -69,13 +76,15 @@ typedef struct fl_runner {
     fl_turns *turns;   /* NULL: every run is a step */
     int turn;          /* of the coming run, from 0 */
     uint64_t step_no;
-    uint64_t samples;      /* of the step, over all replicas */
-    uint64_t lap;          /* of a block: which of its runs in the step */
-    bool is_ahead;         /* steps of the coming run have begun */
-    bool is_behind;        /* they begin now, and another run comes first */
-    const fl_scope *taken; /* frozen: the scope whose values it has, */
-    uint64_t n_taken;      /* and how many it has had */
-    bool *is_plain;        /* by plan variable: tensors[] has a fed value, and
+    uint64_t samples;       /* of the step, over all replicas */
+    uint64_t lap;           /* of a block: which of its runs in the step */
+    bool is_ahead;          /* steps of the coming run have begun */
+    bool is_behind;         /* they begin now, and another run comes first */
+    bool did_early;         /* of these their early parts have been made */
+    fl_meanwhile meanwhile; /* of the run of one member */
+    const fl_scope *taken;  /* frozen: the scope whose values it has, */
+    uint64_t n_taken;       /* and how many it has had */
+    bool *is_plain;         /* by plan variable: tensors[] has a fed value, and
                               one of the same form may take its place */
     /* Frozen: since the last run feeds, values or memory are others; when they
        were not, steady steps need not be prepared. Threads of a team set and
@@ -143,6 +152,9 @@ typedef enum fl_ahead { FL_AHEAD_OWN, FL_AHEAD_OTHER } fl_ahead;
    is left to that run, which tells the error. */
 void fl_runner_start_ahead(fl_runner *r, fl_ahead next);
 
+/* The same, but asks for nothing yet: it may be called before that. */
+void fl_runner_do_early(fl_runner *r);
+
 /* The bytes of what has begun so, as far as it is known now. */
 size_t fl_runner_ahead_bytes(const fl_runner *r);
 
@@ -157,7 +169,8 @@ fl_status fl_runner_run(fl_runner *r, fl_plan_part part, fl_team *team);
 /* Share ith of nth of a step, run by that member of the team. */
 typedef struct fl_step_share {
     int step, ith, nth, member;
-    bool resumed; /* it was woken */
+    bool resumed;  /* it was woken */
+    bool is_early; /* not run, but what comes ahead of it */
 } fl_step_share;
 
 /* The name of its first output, "" without one. */

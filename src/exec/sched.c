@@ -30,6 +30,11 @@ typedef struct task {
     bool resumed;
 } task;
 
+typedef struct ring {
+    task *tasks;
+    int head, len, cap;
+} ring;
+
 /* How far a step came before its run. */
 typedef enum ahead { NOT_AHEAD, BEGUN_AHEAD, DONE_AHEAD } ahead;
 
@@ -49,8 +54,8 @@ struct fl_sched {
     int n_members;
     fl_mutex mu;
     fl_cond changed;
-    task *queue; /* a ring */
-    int head, len, cap;
+    ring queue;
+    ring late; /* of one member: what comes when nothing else is to be done */
     int *deps_left, *shares_left;
     int *follower; /* by step: which one it lets begin; -1: none */
     step_waker *wakers;
@@ -62,20 +67,27 @@ struct fl_sched {
     fl_poller *helped; /* where its only member waits; NULL: here */
 };
 
-static void push(fl_sched *s, task t)
+static void put(ring *r, task t)
 {
-    s->queue[(s->head + s->len++) % s->cap] = t;
-    if (s->n_members > 1)
-        fl_cond_wake_one(&s->changed);
+    r->tasks[(r->head + r->len++) % r->cap] = t;
 }
 
-static task pop(fl_sched *s)
+static task take(ring *r)
 {
-    task t = s->queue[s->head];
+    task t = r->tasks[r->head];
 
-    s->head = (s->head + 1) % s->cap;
-    s->len--;
+    r->head = (r->head + 1) % r->cap;
+    r->len--;
     return t;
+}
+
+static void push(fl_sched *s, task t)
+{
+    bool is_late = s->n_members == 1 && s->r->plan->steps[t.step].is_late;
+
+    put(is_late ? &s->late : &s->queue, t);
+    if (s->n_members > 1)
+        fl_cond_wake_one(&s->changed);
 }
 
 static void wake_step(fl_waker *w)
@@ -169,7 +181,7 @@ static bool has_work(void *arg)
     bool has;
 
     fl_lock(&s->mu);
-    has = s->len || s->n_woken;
+    has = s->queue.len || s->n_woken;
     fl_unlock(&s->mu);
     return has;
 }
@@ -221,7 +233,7 @@ static fl_status sleep_a_while(fl_sched *s)
         return FL_OK;
     }
     deadline = deadline_of(s);
-    if (!fl_cond_wait_until(&s->changed, &s->mu, deadline) && !s->len &&
+    if (!fl_cond_wait_until(&s->changed, &s->mu, deadline) && !s->queue.len &&
         !s->n_woken && !s->running && s->waiting)
         return waited_too_long(s);
     return FL_OK;
@@ -259,7 +271,8 @@ static fl_status run_task(fl_sched *s, task t, int member)
     if (st)
         return st;
     return fl_step_run(
-        s->r, &(fl_step_share){ t.step, t.ith, t.nth, member, t.resumed },
+        s->r,
+        &(fl_step_share){ t.step, t.ith, t.nth, member, t.resumed, false },
         &s->wakers[t.step].port);
 }
 
@@ -317,17 +330,17 @@ static fl_status member_loop(void *arg, int member)
     while (!st && !s->failed && s->steps_left) {
         task t;
 
-        if (!s->len && s->waiting && !has_flushed) {
+        if (!s->queue.len && s->waiting && !has_flushed) {
             flush(s);
             has_flushed = true;
             continue;
         }
         has_flushed = false;
-        if (!s->len) {
+        if (!s->queue.len) {
             st = sleep_and_tell(s);
             continue;
         }
-        t = pop(s);
+        t = take(&s->queue);
         s->running++;
         fl_unlock(&s->mu);
         st = run_task(s, t, member);
@@ -372,22 +385,56 @@ static fl_status rest(fl_sched *s)
     return st;
 }
 
+static bool is_waiting(fl_sched *s)
+{
+    bool is;
+
+    fl_lock(&s->mu);
+    is = s->waiting;
+    fl_unlock(&s->mu);
+    return is;
+}
+
+/* When there is nothing else to be done: what is late, and, while answers are on
+   their way, what later runs of the thread need. False: there is nothing of that
+   either, or an answer has come. */
+static bool work_meanwhile(fl_sched *s)
+{
+    fl_meanwhile m = s->r->meanwhile;
+    bool waits = (s->late.len || m.fn) && is_waiting(s);
+
+    if (waits)
+        fl_comm_flush(s->r->options->comm);
+    if (has_work(s))
+        return false;
+    if (!s->late.len)
+        return waits && m.fn && m.fn(m.arg);
+    put(&s->queue, take(&s->late));
+    return true;
+}
+
 static fl_status run_alone(fl_sched *s)
 {
     fl_status st = FL_OK;
 
     while (!st && s->steps_left) {
-        task t;
-
-        if (!s->len)
+        if (!s->queue.len && !work_meanwhile(s))
             FL_TRY(rest(s));
-        t = pop(s);
-        st = account(s, t, run_task(s, t, 0));
+        if (s->queue.len) {
+            task t = take(&s->queue);
+
+            st = account(s, t, run_task(s, t, 0));
+        }
     }
     return st;
 }
 
 /* --- a run ---------------------------------------------------------------- */
+
+static void ring_init(ring *r, int cap)
+{
+    *r = (ring){ .tasks = fl_alloc(sizeof(task) * (size_t)cap), .cap = cap };
+}
 
 static fl_sched *sched_new(fl_runner *r)
 {
@@ -397,8 +444,8 @@ static fl_sched *sched_new(fl_runner *r)
     s->r = r;
     fl_mutex_init(&s->mu);
     fl_cond_init(&s->changed);
-    s->cap = r->plan->n_steps * r->n_members + 1;
-    s->queue = fl_alloc(sizeof(task) * (size_t)s->cap);
+    ring_init(&s->queue, r->plan->n_steps * r->n_members + 1);
+    ring_init(&s->late, r->plan->n_steps + 1);
     s->deps_left = fl_alloc(sizeof(int) * n);
     s->shares_left = fl_alloc(sizeof(int) * n);
     s->follower = fl_alloc(sizeof(int) * n);
@@ -421,7 +468,8 @@ bool fl_sched_free(fl_sched *s)
         return false;
     fl_mutex_release(&s->mu);
     fl_cond_release(&s->changed);
-    fl_free(s->queue);
+    fl_free(s->queue.tasks);
+    fl_free(s->late.tasks);
     fl_free(s->deps_left);
     fl_free(s->shares_left);
     fl_free(s->follower);
@@ -499,7 +547,8 @@ static fl_status sched_begin(fl_sched *s, fl_plan_part part, int n_members)
     FL_TRY(check_not_stuck(s));
     s->part = part;
     s->n_members = n_members;
-    s->head = s->len = s->steps_left = s->running = s->n_woken = 0;
+    s->queue.len = s->late.len = 0;
+    s->steps_left = s->running = s->n_woken = 0;
     s->failed = s->is_stuck = false;
     s->is_on = true;
     count_steps(s);

@@ -85,6 +85,7 @@ struct fl_op_ctx {
     fl_waker *waker;       /* call fl_wake after returning FL_PENDING */
     bool resumed;          /* this call follows a wake-up */
     bool is_behind;        /* it began ahead, before a run that comes first */
+    bool did_early;        /* run: its early part has been made */
     fl_block_port *blocks; /* NULL: no block can run here */
 };
 

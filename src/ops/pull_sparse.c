@@ -196,6 +196,13 @@ static fl_status finish(const fl_op_ctx *c, pull_state *s)
     return FL_OK;
 }
 
+static fl_status pull_early(fl_op_ctx *c)
+{
+    pull_state *s = fl_op_keep(c, sizeof(*s), release_state);
+
+    return c->comm ? number_ids(c, s) : FL_OK;
+}
+
 static fl_status pull_run(fl_op_ctx *c)
 {
     pull_state *s = fl_op_keep(c, sizeof(*s), release_state);
@@ -208,7 +215,8 @@ static fl_status pull_run(fl_op_ctx *c)
                 "table %s: pull_sparse needs a table backend, and there is "
                 "none",
                 fl_str_attr(c, TABLE));
-    FL_TRY(number_ids(c, s));
+    if (!c->did_early)
+        FL_TRY(number_ids(c, s));
     set_sizes(c, s->n_keys);
     clear_padding(c, s);
     r->table = fl_str_attr(c, TABLE);
@@ -252,4 +260,5 @@ const fl_op fl_op_pull_sparse = {
     .run = pull_run,
     .cases = pull_cases,
     .n_cases = FL_LEN(pull_cases),
+    .early = pull_early,
 };

@@ -14,7 +14,7 @@
 #include "base/thread.h"
 #include "flotilla/data.h"
 
-#define FL_TRAIN_BATCHES_MAX 16 /* that a thread has at once */
+#define FL_TRAIN_BATCHES_MAX 17 /* that a thread has at once */
 
 /* What one training thread counts. */
 typedef struct fl_train_tally {
@@ -54,7 +54,7 @@ typedef struct fl_train_pass {
     size_t *feed_slots; /* by feed: its place among the slots */
     size_t n_feeds;
     int n_threads;
-    int at_once;              /* batches that a thread has, 1 or 2 */
+    int at_once;              /* batches that a thread has */
     fl_job *job;              /* that hears how far it is; NULL: none */
     const char *phase;        /* as it is told */
     uint64_t report_ns;       /* when it is told next */

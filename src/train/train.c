@@ -571,10 +571,11 @@ static fl_status run_or_pass_over(fl_train_pass *p, fl_dataset_report *report)
     return fl_train_run(p, report);
 }
 
-/* Those that are asked for together, and as many that are trained meanwhile. */
+/* Those that are asked for together, as many that are trained meanwhile, and one
+   to come. */
 static int at_once(const fl_comm *c)
 {
-    int n = c && c->n_ahead ? 2 * c->n_ahead : 1;
+    int n = c && c->n_ahead ? 2 * c->n_ahead + 1 : 1;
 
     return n < FL_TRAIN_BATCHES_MAX ? n : FL_TRAIN_BATCHES_MAX;
 }

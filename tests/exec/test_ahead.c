@@ -39,6 +39,7 @@ typedef struct fixture {
     int given[THREADS], done[THREADS];
     int64_t *ids[THREADS][HELD];
     float losses[THREADS][BATCHES];
+    int given_before[BATCHES]; /* batches of thread 0, when one was through */
 } fixture;
 
 static int set_up(void **state)
@@ -104,6 +105,8 @@ static void take_loss(void *arg, int thread, const fl_tensor *fetched)
 {
     fixture *f = arg;
 
+    if (thread == 0)
+        f->given_before[f->done[0]] = f->given[0];
     f->losses[thread][f->done[thread]++] = *(float *)fetched->data;
 }
 
@@ -254,6 +257,86 @@ static void an_error_of_one_thread_ends_the_others(void **state)
     assert_int_equal(f->late->n_left[0], 1);
     assert_int_equal(f->late->n_left[1], 1);
     assert_int_equal(f->late->waits.len, 0);
+}
+
+/* --- a batch more --------------------------------------------------------- */
+
+static void begin_again(fixture *f)
+{
+    memset(f->given, 0, sizeof(f->given));
+    memset(f->done, 0, sizeof(f->done));
+    memset(f->late->n_pulls, 0, sizeof(f->late->n_pulls));
+    memset(f->late->n_pushes, 0, sizeof(f->late->n_pushes));
+}
+
+/* No batch is through before its rows are there, and these take a while. */
+static void a_thread_that_waits_takes_one_batch_more(void **state)
+{
+    fixture *f = *state;
+
+    f->late->delay_ns = 1000000;
+    for (f->n_held = 2; f->n_held <= 5; f->n_held++) {
+        int n_taken = f->n_held > 2 ? 3 : 2;
+
+        begin_again(f);
+        assert_ok(run(f, false));
+        expect_all_losses(f);
+        for (int i = 0; i < BATCHES; i++)
+            assert_int_equal(f->given_before[i],
+                             i + n_taken < BATCHES ? i + n_taken : BATCHES);
+    }
+}
+
+/* Also when batches differ in size, so that what was made ready moves. */
+static void what_was_made_ready_is_asked_for_in_its_turn(void **state)
+{
+    fixture *f = *state;
+
+    f->late->delay_ns = 100000;
+    f->n_held = 3;
+    f->n_threads = THREADS;
+    for (f->n_ids = 2; f->n_ids <= 8; f->n_ids += 3) {
+        begin_again(f);
+        assert_ok(run(f, false));
+        expect_all_losses(f);
+        for (int t = 0; t < THREADS; t++)
+            for (int i = 0; i + 2 < BATCHES; i++)
+                assert_true(place_of(f, LATE_PUSH, t, i) <
+                            place_of(f, LATE_PULL, t, i + 2));
+        f->late->events.len = 0;
+    }
+}
+
+static void a_bad_batch_that_was_taken_early_has_its_turn(void **state)
+{
+    fixture *f = *state;
+
+    f->late->delay_ns = 1000000;
+    f->n_held = 3;
+    f->bad_batch = 3;
+    assert_error(run(f, false), FL_ERR_TYPE,
+                 "training thread 0: feed ids: got f64 values");
+    assert_int_equal(f->done[0], 3);
+}
+
+/* After an error, a batch that was made ready is not there any more. */
+static void what_was_made_ready_in_vain_is_forgotten(void **state)
+{
+    fixture *f = *state;
+
+    f->late->delay_ns = 1000000;
+    f->n_held = 3;
+    for (int fails_at = 0; fails_at < 3; fails_at++) {
+        f->late->fails_at = fails_at;
+        f->late->holds = true;
+        begin_again(f);
+        assert_error(run(f, false), FL_ERR_IO, "the wire is cut");
+        f->late->fails_at = -1;
+        f->late->holds = false;
+        begin_again(f);
+        assert_ok(run(f, false));
+        expect_all_losses(f);
+    }
 }
 
 /* --- groups --------------------------------------------------------------- */
@@ -540,6 +623,10 @@ int main(void)
         TEST(a_bad_batch_is_told_when_it_is_its_turn),
         TEST(an_error_waits_for_what_was_asked_for),
         TEST(an_error_of_one_thread_ends_the_others),
+        TEST(a_thread_that_waits_takes_one_batch_more),
+        TEST(what_was_made_ready_is_asked_for_in_its_turn),
+        TEST(a_bad_batch_that_was_taken_early_has_its_turn),
+        TEST(what_was_made_ready_in_vain_is_forgotten),
         TEST(small_batches_are_asked_for_in_groups),
         TEST(a_group_that_is_not_full_ends_as_well),
         TEST(groups_are_as_large_as_both_allow),

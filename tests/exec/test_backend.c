@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ctx/ctx.h"
+#include "exec/executor.h"
 #include "late_comm.h"
 #include "../make.h"
 
@@ -315,6 +316,48 @@ static void a_run_that_fails_flushes(void **state)
     fl_program_free(p);
 }
 
+/* Where in the profile an operator first ran. */
+static size_t place_in_profile(fixture *f, const char *op)
+{
+    for (size_t i = 0; i < f->e->trace.events.len; i++)
+        if (!strcmp(f->e->trace.events.data[i].name, op))
+            return i;
+    fail_msg("%s has not run", op);
+    return 0;
+}
+
+/* The mean stands before the push, and nobody but the caller wants it. */
+static void what_nobody_waits_for_is_made_behind_the_barrier(void **state)
+{
+    static const char text[] =
+        "var ids : i64[-1,1] data lod=1\n"
+        "op pull_sparse (Ids=ids) -> (Rows=rows, Index=index, Keys=keys) "
+        "{table=t, dim=2}\n"
+        "op square (X=rows) -> (Out=s)\n"
+        "op mean (X=s) -> (Out=m)\n"
+        "op fill_constant () -> (Out=lr) {shape=[1], value=0.5} @lr\n"
+        "op push_sparse (Keys=keys, Grad=rows, LearningRate=lr) -> () "
+        "{table=t} @rpc\n"
+        "op send_barrier (X=[rows,keys]) -> () @rpc\n"
+        "fetch m\n";
+    fixture *f = *state;
+    const char *fetch = "m";
+    fl_tensor out;
+    fl_run_args a = FL_INIT(fl_run_args, .feeds = &f->feed, .n_feeds = 1,
+                            .fetches = &fetch, .n_fetches = 1, .out = &out);
+    fl_program *p;
+
+    assert_ok(fl_program_from_text(&p, f->c, text));
+    assert_ok(fl_ctx_set(f->c, "profile", "true"));
+    f->late->barrier_answer = BARRIER_LATE;
+    assert_ok(fl_run(f->e, p, &a));
+    assert_float_equal(*(float *)out.data, 25.5, 1e-6);
+    assert_true(place_in_profile(f, "send_barrier") <
+                place_in_profile(f, "square"));
+    assert_true(place_in_profile(f, "square") < place_in_profile(f, "mean"));
+    fl_program_free(p);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -331,6 +374,7 @@ int main(void)
         TEST(an_answer_from_elsewhere_ends_the_wait),
         TEST(only_who_runs_alone_and_without_a_limit_helps),
         TEST(a_run_that_fails_flushes),
+        TEST(what_nobody_waits_for_is_made_behind_the_barrier),
     };
 #undef TEST
 

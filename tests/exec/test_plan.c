@@ -266,6 +266,27 @@ static void a_recv_alone_does_not_train(void **state)
     fl_plan_free(p);
 }
 
+static void a_metric_is_late_where_something_is_trained(void **state)
+{
+    static const char text[] = "var x : f32[-1,4] data\nparam w : f32[4,1]\n"
+                               "op mul (X=x, Y=w) -> (Out=y)\n"
+                               "op mean (X=y) -> (Out=m)\n"
+                               "op square (X=y) -> (Out=g)\n"
+                               "op send (X=g, Param=w) -> () @rpc\n"
+                               "fetch m\n";
+    static const bool want[] = { false, true, false, false };
+    fl_plan *p = plan_of(text, false);
+
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(p->steps[i].is_late, want[i]);
+    fl_plan_free(p);
+    p = plan_of(chain, false);
+    for (int i = 0; i < p->n_steps; i++)
+        assert_false(p->steps[i].is_late);
+    fl_plan_free(p);
+}
+
 static void only_what_is_fed_can_be_asked_for_ahead(void **state)
 {
     fl_plan *p = plan_of("var x : i64[-1,1] data\n"
@@ -301,6 +322,7 @@ int main(void)
         cmocka_unit_test(a_step_for_both_kinds_of_updates_is_found),
         cmocka_unit_test(what_is_sent_is_not_written_over_by_what_is_computed),
         cmocka_unit_test(a_recv_alone_does_not_train),
+        cmocka_unit_test(a_metric_is_late_where_something_is_trained),
         cmocka_unit_test(only_what_is_fed_can_be_asked_for_ahead),
     };
 

@@ -135,6 +135,10 @@ struct fl_op {
     unsigned (*back_reads)(const fl_op_node *n);
     const fl_op_case *cases;
     size_t n_cases;
+    /* Of an operator that waits: the part of run that asks nobody, made ahead of
+       it while the thread waits for something else. The inputs are there, and
+       run is told that it has been made. NULL: there is none. */
+    fl_status (*early)(fl_op_ctx *c);
 };
 
 /* --- values ------------------------------------------------------------- */
