@@ -208,9 +208,9 @@ struct fl_comm {
     int n_ahead;
     /* Of workers that collect; 0: there is one. */
     int rank, n_workers;
-    /* That hold the rows; with several, keys that come server by server
-       (fl_server_of) travel as they lie. 0: rows are in this process. */
-    int n_servers;
+    /* Rows are elsewhere, where keys in the order of their hashes (fl_hash_key)
+       are dealt, found and added up with less work than others. */
+    bool by_hash;
     /* Threads of a run meet after what they compute, and update once. */
     bool threads_meet;
     /* How this process makes a step without a batch of its own, as others have

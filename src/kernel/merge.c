@@ -3,12 +3,14 @@
 
 #include "base/alloc.h"
 #include "kernel/rows.h"
+#include "kernel/unite.h"
 #include "kernel/vec.h"
 
 void fl_merger_release(fl_merger *m)
 {
     fl_unique_release(&m->unique);
     fl_buf_release(&m->keys);
+    fl_buf_release(&m->runs);
     fl_buf_release(&m->values);
 }
 
@@ -17,8 +19,7 @@ void fl_merger_release(fl_merger *m)
 /* What is worked on: the keys of all batches, for each its place among the
    different ones, and per different key what is added up. */
 typedef struct sums {
-    const uint64_t *all;
-    uint64_t *keys;
+    uint64_t *keys, *all;
     uint32_t *index, *counts;
     float *values, *shows, *clicks;
     size_t n_all, n_keys;
@@ -43,27 +44,43 @@ static const uint64_t *list_keys(const fl_rows *b, size_t n_batches,
     return room;
 }
 
-static fl_status unite_keys(fl_merger *m, const fl_rows *b, size_t n_batches,
-                            sums *s)
+/* Memory for what n keys in all, and what belongs to them, become. */
+static fl_status open_sums(fl_merger *m, size_t n, sums *s)
 {
-    uint64_t *room;
-    size_t n = 0, bytes;
+    size_t bytes;
 
-    for (size_t i = 0; i < n_batches; i++)
-        n += b[i].n;
-    if (fl_mul_overflow(n, 2 * sizeof(*room) + 4 * sizeof(*s->index), &bytes))
+    if (n > INT32_MAX ||
+        fl_mul_overflow(n, 2 * sizeof(*s->keys) + 4 * sizeof(*s->index),
+                        &bytes))
         return no_memory(n);
-    room = fl_buf_reserve(&m->keys, bytes);
-    if (!room)
+    s->keys = fl_buf_reserve(&m->keys, bytes);
+    if (!s->keys)
         return no_memory(n);
     s->n_all = n;
-    s->all = list_keys(b, n_batches, room);
-    s->keys = room + n;
-    s->index = (uint32_t *)(s->keys + n);
+    s->all = s->keys + n;
+    s->index = (uint32_t *)(s->all + n);
     s->counts = s->index + n;
     s->shows = (float *)(s->counts + n);
     s->clicks = s->shows + n;
-    return fl_unique_run(&m->unique, s->all, n, s->keys, s->index, &s->n_keys);
+    return FL_OK;
+}
+
+static fl_status unite_keys(fl_merger *m, const fl_rows *b, size_t n_batches,
+                            sums *s)
+{
+    size_t n = 0;
+    void *runs;
+
+    for (size_t i = 0; i < n_batches; i++)
+        n += b[i].n;
+    FL_TRY(open_sums(m, n, s));
+    runs = fl_buf_reserve(&m->runs, fl_unite_room(n));
+    if (!runs)
+        return no_memory(n);
+    if (fl_unite_ordered(b, n_batches, runs, s->keys, s->index, &s->n_keys))
+        return FL_OK;
+    return fl_unique_run(&m->unique, list_keys(b, n_batches, s->all), n,
+                         s->keys, s->index, &s->n_keys);
 }
 
 /* Only what some batch has is added up. But a key that comes twice was seen

@@ -13,17 +13,18 @@
 #include "tensor/rows.h"
 
 typedef struct fl_merger {
-    fl_unique unique; /* its n_servers: how the keys come */
-    fl_buf keys, values;
+    fl_unique unique;
+    fl_buf runs, keys, values;
 } fl_merger;
 
 void fl_merger_release(fl_merger *m);
 
-/* The batches as one: keys as fl_unique_run gives them, values times the scale
-   of their batch, shows, clicks and counts as they are (they say what happened,
-   whatever it counts for). All are as wide as the first, whose rate is the
-   result's; there is one at least. The memory is the merger's, or, of a single
-   merged batch with scale 1, its own. */
+/* The batches as one: keys in the order of their hashes if those of each batch
+   come so, else of first appearance; values times the scale of their batch, shows,
+   clicks and counts as they are (they say what happened, whatever it counts for).
+   All are as wide as the first, whose rate is the result's; there is one at least.
+   The memory is the merger's, or, of a single merged batch with scale 1, its
+   own. */
 FL_MUST_CHECK
 fl_status fl_merge_rows(fl_merger *m, const fl_rows *batches, size_t n_batches,
                         fl_rows *out);

@@ -2,8 +2,8 @@
  * `keys`, so a slot costs four bytes and clearing is one memset. Load is at
  * most one half; collisions walk to the next slot.
  *
- * Where keys are to come server by server, each gets its rank among those of its
- * server when it is found, which its hash tells, too; then all are moved.
+ * Where keys are to come in the order of their hashes, the top bits of a hash choose
+ * its slot, so that the slots have them in nearly that order when all are there.
  */
 #include "kernel/unique.h"
 
@@ -51,42 +51,28 @@ static fl_status grow(fl_unique *u, size_t cap)
     return FL_OK;
 }
 
-/* What is known of the keys that are to come server by server. */
-typedef struct servers {
-    int n;
-    uint64_t *before;           /* keys, in order of appearance */
-    uint32_t *ranks;            /* of each among those of its server */
-    uint16_t *of;               /* by key */
-    uint32_t counts[FL_SHARDS]; /* by server */
-} servers;
+/* What is numbered: ids as they are, at home where the low bits of their hash say,
+   or their hashes, at home where the top bits say. */
+typedef enum numbered { IDS, HASHES } numbered;
 
-static void note_server(servers *s, size_t key, uint64_t hash)
-{
-    int server = fl_hash_server(hash, s->n);
-
-    s->of[key] = (uint16_t)server;
-    s->ranks[key] = s->counts[server]++;
-}
-
-/* The loop itself; returns how many ids are different. */
-static inline size_t number(uint32_t *restrict slots, size_t mask,
+/* The loop itself; returns how many are different. */
+static inline size_t number(uint32_t *restrict slots, size_t cap, numbered what,
                             const uint64_t *restrict ids, size_t n,
-                            uint64_t *restrict keys, uint32_t *restrict index,
-                            servers *by)
+                            uint64_t *restrict found, uint32_t *restrict index)
 {
+    const int shift = what == IDS ? 0 : __builtin_clzll(cap) + 1;
     uint32_t n_found = 0;
 
     for (size_t i = 0; i < n; i++) {
-        uint64_t id = ids[i], hash = fl_hash_key(id);
-        size_t at = hash & mask;
+        uint64_t hash = fl_hash_key(ids[i]);
+        uint64_t it = what == IDS ? ids[i] : hash;
+        size_t at = hash >> shift & (cap - 1);
         uint32_t s;
 
-        while ((s = slots[at]) != 0 && keys[s - 1] != id)
-            at = (at + 1) & mask;
+        while ((s = slots[at]) != 0 && found[s - 1] != it)
+            at = (at + 1) & (cap - 1);
         if (s == 0) {
-            keys[n_found] = id;
-            if (by)
-                note_server(by, n_found, hash);
+            found[n_found] = it;
             slots[at] = s = ++n_found;
         }
         index[i] = s - 1;
@@ -94,60 +80,73 @@ static inline size_t number(uint32_t *restrict slots, size_t mask,
     return n_found;
 }
 
-/* --- server by server ------------------------------------------------------ */
+/* --- in the order of the hash ---------------------------------------------- */
 
-static fl_status open_servers(fl_unique *u, size_t n, servers *s)
+typedef struct ordered {
+    uint64_t *found;   /* hashes by number */
+    uint32_t *numbers; /* by place; one more is written than there are */
+    uint32_t *places;  /* by number */
+} ordered;
+
+static fl_status open_ordered(fl_unique *u, size_t n, ordered *o)
 {
     uint64_t *room = fl_buf_reserve(
-        &u->room, n * (sizeof(*room) + sizeof(*s->ranks) + sizeof(*s->of)));
+        &u->room, (n + 1) * (sizeof(*room) + 2 * sizeof(uint32_t)));
 
     if (!room)
         return no_memory(n);
-    FL_ASSERT(u->n_servers <= FL_SHARDS);
-    s->n = u->n_servers;
-    s->before = room;
-    s->ranks = (uint32_t *)(room + n);
-    s->of = (uint16_t *)(s->ranks + n);
-    memset(s->counts, 0, (size_t)s->n * sizeof(*s->counts));
+    o->found = room;
+    o->numbers = (uint32_t *)(room + n);
+    o->places = o->numbers + n + 1;
     return FL_OK;
 }
 
-/* Counts become where the keys of each server begin. */
-static void find_starts(servers *s)
+/* Which slots are in use cannot be foreseen, so there is no jump. */
+static void read_slots(const uint32_t *restrict slots, size_t cap,
+                       uint32_t *restrict numbers)
 {
-    uint32_t at = 0;
+    size_t n = 0;
 
-    for (int i = 0; i < s->n; i++) {
-        uint32_t count = s->counts[i];
-
-        s->counts[i] = at;
-        at += count;
+    for (size_t i = 0; i < cap; i++) {
+        numbers[n] = slots[i] - 1;
+        n += slots[i] != 0;
     }
 }
 
-static void put_together(servers *s, size_t n_keys, uint64_t *restrict keys,
-                         uint32_t *restrict index, size_t n)
+/* What did not stand at home is a few places away from its own. */
+static void put_in_order(const ordered *o, size_t n_keys,
+                         uint64_t *restrict hashes)
 {
-    uint32_t *restrict to = s->ranks;
-
-    find_starts(s);
     for (size_t i = 0; i < n_keys; i++) {
-        to[i] += s->counts[s->of[i]];
-        keys[to[i]] = s->before[i];
+        uint32_t number = o->numbers[i];
+        uint64_t hash = o->found[number];
+        size_t at = i;
+
+        for (; at && hashes[at - 1] > hash; at--) {
+            hashes[at] = hashes[at - 1];
+            o->numbers[at] = o->numbers[at - 1];
+        }
+        hashes[at] = hash;
+        o->numbers[at] = number;
+    }
+}
+
+static fl_status number_by_hash(fl_unique *u, size_t cap, const uint64_t *ids,
+                                size_t n, uint64_t *keys, uint32_t *index,
+                                size_t *n_keys)
+{
+    ordered o;
+
+    FL_TRY(open_ordered(u, n, &o));
+    *n_keys = number(u->slots, cap, HASHES, ids, n, o.found, index);
+    read_slots(u->slots, cap, o.numbers);
+    put_in_order(&o, *n_keys, keys);
+    for (size_t i = 0; i < *n_keys; i++) {
+        keys[i] = fl_hash_origin(keys[i]);
+        o.places[o.numbers[i]] = (uint32_t)i;
     }
     for (size_t i = 0; i < n; i++)
-        index[i] = to[index[i]];
-}
-
-static fl_status number_by_server(fl_unique *u, size_t mask,
-                                  const uint64_t *ids, size_t n, uint64_t *keys,
-                                  uint32_t *index, size_t *n_keys)
-{
-    servers s;
-
-    FL_TRY(open_servers(u, n, &s));
-    *n_keys = number(u->slots, mask, ids, n, s.before, index, &s);
-    put_together(&s, *n_keys, keys, index, n);
+        index[i] = o.places[index[i]];
     return FL_OK;
 }
 
@@ -167,8 +166,8 @@ fl_status fl_unique_run(fl_unique *u, const uint64_t *ids, size_t n,
     /* Only what this batch needs is cleared: a small batch after a large one
        stays cheap. */
     memset(u->slots, 0, cap * sizeof(*u->slots));
-    if (u->n_servers > 1)
-        return number_by_server(u, cap - 1, ids, n, keys, index, n_keys);
-    *n_keys = number(u->slots, cap - 1, ids, n, keys, index, NULL);
+    if (u->by_hash)
+        return number_by_hash(u, cap, ids, n, keys, index, n_keys);
+    *n_keys = number(u->slots, cap, IDS, ids, n, keys, index);
     return FL_OK;
 }

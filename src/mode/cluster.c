@@ -693,7 +693,7 @@ void fl_cluster_port_init(fl_cluster_port *p, fl_cluster *c, const char *name,
                          .has_own_deadline = true,
                          .rank = c->a.dist->config.rank,
                          .n_workers = c->a.dist->config.n_trainers,
-                         .n_servers = c->a.dist->config.n_servers };
+                         .by_hash = true };
     p->cluster = c;
     c->port = &p->comm;
 }

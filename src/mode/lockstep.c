@@ -732,8 +732,6 @@ fl_lockstep *fl_lockstep_new(fl_cluster *cluster, const fl_lockstep_ops *ops,
     l->how = how;
     fl_mutex_init(&l->mu);
     l->mergers = fl_alloc((n_tables(l) + 1) * sizeof(*l->mergers));
-    for (size_t i = 0; i < n_tables(l); i++)
-        l->mergers[i].unique.n_servers = l->port.comm.n_servers;
     l->shown = fl_alloc((n_params(l) + 1) * sizeof(*l->shown));
     l->starts = fl_alloc((n_params(l) + 1) * sizeof(*l->starts));
     for (size_t i = 0; i < n_params(l); i++)

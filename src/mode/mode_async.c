@@ -317,7 +317,6 @@ static message *take_message(variable *v)
     if (!m)
         m = fl_alloc(sizeof(*m));
     m->of = v;
-    m->merger.unique.n_servers = v->owner->port.comm.n_servers;
     return m;
 }
 

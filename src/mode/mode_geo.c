@@ -485,7 +485,7 @@ static fl_comm *geo_open(fl_cluster *cluster)
     fl_cluster_port_init(&g->port, cluster, "geo", &data, &life);
     g->port.comm.writes_params = true;
     g->port.comm.is_synchronous = true;
-    g->port.comm.n_servers = 0; /* that training asks */
+    g->port.comm.by_hash = false; /* training asks tables of this process */
     g->local = fl_mode_local_new_shared();
     g->line = fl_geo_line_of(cluster);
     g->period = (uint64_t)fl_cluster_conf(cluster)->geo_need_push_nums;

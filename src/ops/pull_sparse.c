@@ -2,9 +2,9 @@
  *
  * The ids of all lists are united: each different id is asked for once, in
  * order of first appearance, and Index says for every id which of the rows is
- * its own. Rows and Index then serve any lookup as table and ids. Where several
- * servers have the rows, the ids of each are together: so neither the keys nor
- * the rows, nor their gradients afterwards, have to be sorted out on their way.
+ * its own. Rows and Index then serve any lookup as table and ids. Where the rows
+ * are elsewhere, keys come in the order of their hashes: so they, their rows, and
+ * the gradients afterwards lie server by server, and in the order of the tables.
  *
  * The padding id, if it occurs, is the last of Keys: its row is zeros, and the
  * table is not asked for it.
@@ -161,7 +161,7 @@ static fl_status number_ids(fl_op_ctx *c, pull_state *s)
 
     if (!ids || !index)
         return FL_NOMEM(c);
-    s->unique.n_servers = c->comm->n_servers;
+    s->unique.by_hash = c->comm->by_hash;
     FL_TRY(fl_unique_run(&s->unique, ids, total, keys, index, &s->n_keys));
     padding = find_padding(c, s->n_keys);
     s->request.rows.n = s->n_keys;
@@ -244,7 +244,7 @@ static const fl_op_case pull_cases[] = {
 const fl_op fl_op_pull_sparse = {
     .name = "pull_sparse",
     .doc = "Keys = the different ids of all Ids in order of appearance, "
-           "server by server where several have the rows, "
+           "or of their hashes where servers have the rows, "
            "Rows[i] = the row of Keys[i] in the table (dim numbers), and "
            "Keys[Index[l][i]] = Ids[l][i] for every list l; the id "
            "padding_idx (-1: none) is the last of Keys and its row zeros; "

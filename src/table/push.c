@@ -140,12 +140,6 @@ fl_status fl_table_push_part(fl_table *t, const fl_rows *rows,
     return fl_batch_split(t, rows->keys, rows->n, push_share, &p);
 }
 
-/* By the top bits of the hash, as partitions are. */
-uint32_t fl_table_part_of(uint64_t key, uint32_t n)
-{
-    return (uint32_t)((unsigned __int128)fl_index_hash(key) * n >> 64);
-}
-
 static fl_status push_merged(fl_table *t, const fl_rows *rows)
 {
     fl_hyper step;

@@ -92,10 +92,6 @@ FL_MUST_CHECK
 fl_status fl_table_push_part(fl_table *t, const fl_rows *rows,
                              const fl_hyper *step);
 
-/* The part of n that a key is in, by its hash: parts that lie far apart do not
-   wait for one another. */
-uint32_t fl_table_part_of(uint64_t key, uint32_t n);
-
 /* Pulls without making rows, and says which keys have none: missing[i] is 1
    then. Keys may repeat. */
 FL_MUST_CHECK

@@ -1,7 +1,8 @@
 /* there.h - rows of keys that come in the order of the index.
  *
- * Buckets are then read one behind the other, as a processor foresees by
- * itself, so keys flow one by one and only rows are asked for ahead. Nothing is
+ * Buckets are then read from the first to the last, so keys flow one by one.
+ * Where they are many their buckets are neighbours, which a processor foresees by
+ * itself; those of a few, as a batch has them, are asked for as rows are. Nothing is
  * made on the way: addresses of rows are good, and the first key without a row
  * is where the sweeps of batch.h take over.
  */
@@ -26,6 +27,13 @@ typedef struct fl_there {
     const fl_split *d;
 } fl_there;
 
+static inline __attribute__((always_inline)) void
+fl_there_ask(const fl_there *w, uint32_t key)
+{
+    __builtin_prefetch(
+        fl_index_start(&w->index, fl_index_place(&w->index, w->d->hash[key])));
+}
+
 static inline __attribute__((always_inline)) char *
 fl_there_find(const fl_there *w, uint32_t key)
 {
@@ -48,6 +56,8 @@ fl_there_use(const fl_swept *s, fl_there_fn use, void *arg)
     int i = s->lo, used = s->lo;
 
     for (; i < s->hi && (row = fl_there_find(&w, order[i])); i++) {
+        if (i + FL_THERE_AHEAD < s->hi)
+            fl_there_ask(&w, order[i + FL_THERE_AHEAD]);
         fl_prefetch_row(row, 0, bytes);
         rows[i % FL_THERE_RING] = row;
         if (i - used < FL_THERE_AHEAD)

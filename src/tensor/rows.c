@@ -90,17 +90,32 @@ static void put_row(fl_rows *to, const fl_rows *from, size_t i)
         ((uint32_t *)(uintptr_t)to->counts)[n] = from->counts[i];
 }
 
-void fl_rows_deal(const fl_rows *r, const uint8_t *part, size_t n, void *memory,
-                  fl_rows *parts)
+void fl_rows_deal(const fl_rows *r, const uint16_t *part, size_t n,
+                  void *memory, fl_rows *parts)
 {
     char *at = memory;
 
     for (size_t p = 0; p < n; p++)
         parts[p].n = 0;
     for (size_t i = 0; i < r->n; i++)
-        parts[part[i]].n++;
+        parts[part[i] % n].n++;
     for (size_t p = 0; p < n; p++)
         parts[p] = part_at(r, parts[p].n, &at);
     for (size_t i = 0; i < r->n; i++)
-        put_row(&parts[part[i]], r, i);
+        put_row(&parts[part[i] % n], r, i);
+}
+
+fl_rows fl_rows_slice(const fl_rows *r, size_t lo, size_t n)
+{
+    fl_rows s = *r;
+
+    s.n = n;
+    if (!lo)
+        return s;
+    s.keys += lo;
+    s.values += s.values ? lo * r->dim : 0;
+    s.shows += s.shows ? lo : 0;
+    s.clicks += s.clicks ? lo : 0;
+    s.counts += s.counts ? lo : 0;
+    return s;
 }

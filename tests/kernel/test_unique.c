@@ -70,38 +70,49 @@ static void the_smallest_and_the_largest_id_are_ids_like_others(void **state)
     fl_unique_release(&u);
 }
 
-static void check_groups(fl_unique *u, const uint64_t *ids, size_t n)
+static void check_by_hash(fl_unique *u, const uint64_t *ids, size_t n)
 {
     static uint64_t keys[N_MAX], in_order[N_MAX];
     static uint32_t index[N_MAX], index_in_order[N_MAX];
-    size_t n_keys = SIZE_MAX, at = 0;
+    size_t n_keys = SIZE_MAX;
     size_t n_want = naive(ids, n, in_order, index_in_order);
 
     assert_int_equal(fl_unique_run(u, ids, n, keys, index, &n_keys), FL_OK);
     assert_int_equal(n_keys, n_want);
     for (size_t i = 0; i < n; i++)
         assert_int_equal(keys[index[i]], ids[i]);
-    for (int s = 0; s < u->n_servers; s++)
-        for (size_t i = 0; i < n_want; i++)
-            if (fl_server_of(in_order[i], u->n_servers) == s)
-                assert_int_equal(keys[at++], in_order[i]);
+    for (size_t i = 1; i < n_want; i++)
+        assert_true(fl_hash_key(keys[i - 1]) < fl_hash_key(keys[i]));
 }
 
-static void ids_come_server_by_server_and_in_order_within(void **state)
+static void ids_come_in_the_order_of_their_hashes(void **state)
 {
-    static const int n_servers[] = { 2, 3, 7, FL_SHARDS };
+    static const uint64_t different[] = { 1, 7, 700, UINT64_MAX };
     static uint64_t ids[N_MAX];
+    fl_unique u = { .by_hash = true };
+
+    (void)state;
+    for (size_t k = 0; k < FL_LEN(different); k++) {
+        for (size_t i = 0; i < N_MAX; i++)
+            ids[i] = fl_mix64(i) % different[k];
+        for (size_t n = 0; n <= N_MAX; n = n * 2 + 3)
+            check_by_hash(&u, ids, n);
+    }
+    fl_unique_release(&u);
+}
+
+/* All of them want the last slot. */
+static void hashes_that_lie_together_come_in_order_too(void **state)
+{
+    static uint64_t ids[N_MAX];
+    fl_unique u = { .by_hash = true };
 
     (void)state;
     for (size_t i = 0; i < N_MAX; i++)
-        ids[i] = fl_mix64(i) % 700;
-    for (size_t k = 0; k < FL_LEN(n_servers); k++) {
-        fl_unique u = { .n_servers = n_servers[k] };
-
-        for (size_t n = 0; n <= N_MAX; n = n * 2 + 3)
-            check_groups(&u, ids, n);
-        fl_unique_release(&u);
-    }
+        ids[i] = fl_hash_origin(UINT64_MAX - i * 3 % N_MAX);
+    for (size_t n = 0; n <= N_MAX; n = n * 2 + 3)
+        check_by_hash(&u, ids, n);
+    fl_unique_release(&u);
 }
 
 static void an_empty_batch_has_no_keys(void **state)
@@ -164,7 +175,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(different_ids_come_in_order_of_first_appearance),
         cmocka_unit_test(the_smallest_and_the_largest_id_are_ids_like_others),
-        cmocka_unit_test(ids_come_server_by_server_and_in_order_within),
+        cmocka_unit_test(ids_come_in_the_order_of_their_hashes),
+        cmocka_unit_test(hashes_that_lie_together_come_in_order_too),
         cmocka_unit_test(an_empty_batch_has_no_keys),
         cmocka_unit_test(a_small_batch_after_a_large_one_starts_clean),
         cmocka_unit_test(too_many_ids_are_refused),

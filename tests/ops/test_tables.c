@@ -158,16 +158,16 @@ static void the_padding_comes_last_as_zeros_and_is_not_asked_for(void **state)
     assert_int_equal(f->fake->n_asked, 3);
 }
 
-static void ids_of_one_server_are_asked_for_together(void **state)
+static void ids_are_asked_for_in_the_order_of_the_hash(void **state)
 {
     static const int64_t ids[] = { 19, 7, 0, 5, 19 };
-    static const uint64_t keys[] = { 7, 5, 19, 0 };
-    static const int64_t want[] = { 2, 0, 3, 1, 2 };
+    static const uint64_t keys[] = { 5, 7, 19, 0 };
+    static const int64_t want[] = { 2, 1, 3, 0, 2 };
     table_op *f = *state;
 
-    for (size_t i = 0; i < 4; i++)
-        assert_int_equal(fl_server_of(keys[i], 2), i / 2);
-    f->fake->port.n_servers = 2;
+    for (size_t i = 1; i < 4; i++)
+        assert_true(fl_hash_key(keys[i - 1]) < fl_hash_key(keys[i]));
+    f->fake->port.by_hash = true;
     table_op_begin(f,
                    "op pull_sparse (Ids=j) -> (Rows=rows, Index=x, Keys=found) "
                    "{table=t, dim=3}");
@@ -398,7 +398,7 @@ int main(void)
         TEST(pull_asks_for_each_id_once),
         TEST(pull_without_create_makes_no_rows),
         TEST(the_padding_comes_last_as_zeros_and_is_not_asked_for),
-        TEST(ids_of_one_server_are_asked_for_together),
+        TEST(ids_are_asked_for_in_the_order_of_the_hash),
         TEST(a_padding_that_does_not_occur_changes_nothing),
         TEST(padding_alone_asks_for_nothing),
         TEST(pull_without_a_backend_is_refused),

@@ -2,6 +2,8 @@
  * with the same bits whatever came first and however many servers there are. */
 #include "client_kit.h"
 
+#include <stdlib.h>
+
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "base/rng.h"
@@ -36,13 +38,31 @@ typedef struct gift {
     float dense[N_BLOCKS][FLOATS];
 } gift;
 
+static int by_hash(const void *a, const void *b)
+{
+    uint64_t x = fl_hash_key(*(const uint64_t *)a);
+    uint64_t y = fl_hash_key(*(const uint64_t *)b);
+
+    return (x > y) - (x < y);
+}
+
+/* In the order of the hash, as pulls give keys, in some rounds from all and in
+   some from all but the last. */
+static bool is_ordered(uint32_t rank, uint64_t round)
+{
+    return round % 4 == 1 || (round % 4 == 3 && rank + 1 < N_RANKS);
+}
+
 static void fill(gift *g, uint32_t rank, uint64_t round)
 {
     uint64_t no = round * 100 + rank;
 
-    for (size_t t = 0; t < 2; t++)
+    for (size_t t = 0; t < 2; t++) {
         for (size_t i = 0; i < N_KEYS; i++)
             g->keys[t][i] = (rank * 15 + i) * (t + 3) + round % 3;
+        if (is_ordered(rank, round))
+            qsort(g->keys[t], N_KEYS, sizeof(*g->keys[t]), by_hash);
+    }
     for (size_t t = 0; t < 2; t++)
         for (size_t i = 0; i < N_KEYS * DIM; i++)
             g->grads[t][i] = (float)fl_rng_normal(no, t, i);

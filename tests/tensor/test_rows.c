@@ -63,7 +63,7 @@ static void parts_have_their_rows_in_order_and_together_all(void **state)
     uint64_t keys[] = { 7, 8, UINT64_MAX, 9, 7 };
     float values[] = { 1, 2, 3, 4, 5 }, shows[] = { 1, 0, 2, 0, 3 };
     uint32_t counts[] = { 5, 4, 3, 2, 1 };
-    const uint8_t part[] = { 2, 0, 2, 0, 2 };
+    const uint16_t part[] = { 5, 0, 8, 3, 2 }; /* of three */
     fl_rows r = { .keys = keys,
                   .values = values,
                   .shows = shows,
@@ -90,6 +90,26 @@ static void parts_have_their_rows_in_order_and_together_all(void **state)
                 (const char *)memory + bytes + 3 * 8);
 }
 
+static void a_slice_has_its_rows_where_they_lie(void **state)
+{
+    uint64_t keys[] = { 7, 8, 9 };
+    float values[] = { 1, 2, 3, 4, 5, 6 }, clicks[] = { 1, 0, 2 };
+    fl_rows r = { .keys = keys,
+                  .values = values,
+                  .clicks = clicks,
+                  .n = 3,
+                  .lr = 0.5,
+                  .dim = 2 };
+    fl_rows s = fl_rows_slice(&r, 1, 2);
+
+    (void)state;
+    assert_true(s.keys == keys + 1 && s.values == values + 2 && s.n == 2);
+    assert_true(s.clicks == clicks + 1 && s.lr == 0.5 && s.dim == 2);
+    assert_true(!s.shows && !s.counts);
+    r = (fl_rows){ .keys = keys, .n = 3 };
+    assert_null(fl_rows_slice(&r, 3, 0).values);
+}
+
 static void what_no_memory_can_hold_is_refused(void **state)
 {
     fl_rows r = { .n = SIZE_MAX / 8, .dim = 1 };
@@ -105,6 +125,7 @@ int main(void)
         cmocka_unit_test(a_copy_has_what_the_batch_has_and_nothing_else),
         cmocka_unit_test(sizes_are_multiples_of_eight_and_nothing_has_none),
         cmocka_unit_test(parts_have_their_rows_in_order_and_together_all),
+        cmocka_unit_test(a_slice_has_its_rows_where_they_lie),
         cmocka_unit_test(what_no_memory_can_hold_is_refused),
     };
 

@@ -263,20 +263,12 @@ static void give_all(fl_request *r)
 static fl_rows_item slice_of(const fl_rows_item *it, const fl_cell *c)
 {
     fl_rows_item s = *it;
-    fl_rows *r = &s.rows;
 
-    r->n = (size_t)c->n;
-    if (!c->first)
-        return s;
-    r->keys += c->first;
-    s.coded_keys = r->keys;
-    if (!r->values)
-        return s;
-    r->values += c->first * r->dim;
-    s.coded_values = r->values;
-    r->shows = r->shows ? r->shows + c->first : NULL;
-    r->clicks = r->clicks ? r->clicks + c->first : NULL;
-    r->counts = r->counts ? r->counts + c->first : NULL;
+    s.rows = fl_rows_slice(&it->rows, (size_t)c->first, (size_t)c->n);
+    if (c->first) {
+        s.coded_keys = s.rows.keys;
+        s.coded_values = s.rows.values;
+    }
     return s;
 }
 

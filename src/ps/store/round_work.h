@@ -19,7 +19,7 @@
    does not hold up the others. */
 #define FL_ROUND_PARTS 8
 
-/* Gradients of a table, by part (fl_table_part_of). */
+/* Gradients of a table, by part of the server's range of hashes. */
 typedef struct fl_round_rows {
     uint32_t table;
     fl_rows parts[FL_ROUND_PARTS];

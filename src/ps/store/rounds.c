@@ -15,6 +15,7 @@
 
 #include <inttypes.h>
 
+#include "kernel/keys.h"
 #include "ps/store/round_work.h"
 
 /* Those of a kind are about equally large from round to round. */
@@ -190,11 +191,16 @@ static fl_status add_to_share(const fl_store_ctx *c, uint64_t round, load *l)
 
 /* --- loads, without the lock ---------------------------------------------- */
 
-/* Of a copy that is dealt into parts, with the part of each row before it. */
+/* Of a copy in parts, with the part of each row before it. */
+static size_t part_bytes(const fl_rows *r)
+{
+    return (r->n * sizeof(uint16_t) + 7) / 8 * 8;
+}
+
 static fl_status dealt_bytes(const fl_rows *r, size_t *bytes)
 {
     FL_TRY(fl_rows_bytes(r, bytes));
-    *bytes += (r->n + 7) / 8 * 8 + FL_ROUND_PARTS * sizeof(uint64_t);
+    *bytes += part_bytes(r) + FL_ROUND_PARTS * sizeof(uint64_t);
     return FL_OK;
 }
 
@@ -211,23 +217,46 @@ static fl_status count_bytes(const fl_rows_item *items, uint32_t n,
     return FL_OK;
 }
 
-/* Of a server's range of hashes, one of n_servers. */
-static uint8_t part_of(uint64_t key, uint32_t n_servers)
+/* Whether rows come part by part, as those of a pull do: all of one server's
+   range. Fills part. */
+static bool find_parts(const fl_rows *r, int n_servers, uint16_t *part)
 {
-    return fl_table_part_of(key, FL_ROUND_PARTS * n_servers) % FL_ROUND_PARTS;
+    bool in_order = fl_key_loops()->servers(part, r->keys, r->n,
+                                            n_servers * FL_ROUND_PARTS);
+
+    return in_order && (!r->n || part[0] / FL_ROUND_PARTS ==
+                                     part[r->n - 1] / FL_ROUND_PARTS);
 }
 
-static void deal(const fl_rows_item *it, uint32_t n_servers, uint8_t *memory,
+static void cut_parts(const fl_rows *all, const uint16_t *part, fl_rows *parts)
+{
+    size_t at = 0;
+
+    for (size_t p = 0; p < FL_ROUND_PARTS; p++) {
+        size_t lo = at;
+
+        while (at < all->n && part[at] % FL_ROUND_PARTS == p)
+            at++;
+        parts[p] = fl_rows_slice(all, lo, at - lo);
+    }
+}
+
+/* Parts of a server's range of hashes: a server of so many more would have one. */
+static void deal(const fl_rows_item *it, int n_servers, uint8_t *memory,
                  fl_round_rows *out)
 {
+    uint16_t *part = (uint16_t *)memory;
+    uint8_t *copy = memory + part_bytes(&it->rows);
     fl_rows rows = it->rows;
 
     rows.merged = false; /* whatever the sender says */
-    for (size_t i = 0; i < rows.n; i++)
-        memory[i] = part_of(rows.keys[i], n_servers);
     out->table = it->table;
-    fl_rows_deal(&rows, memory, FL_ROUND_PARTS, memory + (rows.n + 7) / 8 * 8,
-                 out->parts);
+    if (find_parts(&rows, n_servers, part)) {
+        rows = fl_rows_copy(&rows, copy);
+        cut_parts(&rows, part, out->parts);
+    } else {
+        fl_rows_deal(&rows, part, FL_ROUND_PARTS, copy, out->parts);
+    }
 }
 
 static fl_status fill_rows(load *l, const fl_store_ctx *c, uint64_t round)
@@ -241,7 +270,7 @@ static fl_status fill_rows(load *l, const fl_store_ctx *c, uint64_t round)
     for (uint32_t i = 0; i < c->n_rows; i++) {
         fl_round_rows kept;
 
-        deal(&c->rows[i], (uint32_t)c->store->n_servers, at, &kept);
+        deal(&c->rows[i], c->store->n_servers, at, &kept);
         fl_vec_push(&l->rows, kept);
         FL_TRY(dealt_bytes(&c->rows[i].rows, &more));
         at += more;
