@@ -98,11 +98,11 @@ void fl_rows_deal(const fl_rows *r, const uint16_t *part, size_t n,
     for (size_t p = 0; p < n; p++)
         parts[p].n = 0;
     for (size_t i = 0; i < r->n; i++)
-        parts[part[i] % n].n++;
+        parts[part[i]].n++;
     for (size_t p = 0; p < n; p++)
         parts[p] = part_at(r, parts[p].n, &at);
     for (size_t i = 0; i < r->n; i++)
-        put_row(&parts[part[i] % n], r, i);
+        put_row(&parts[part[i]], r, i);
 }
 
 fl_rows fl_rows_slice(const fl_rows *r, size_t lo, size_t n)

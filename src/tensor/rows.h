@@ -22,8 +22,8 @@ fl_status fl_rows_bytes(const fl_rows *r, size_t *bytes);
    has fl_rows_bytes. */
 fl_rows fl_rows_copy(const fl_rows *r, void *memory);
 
-/* The same in n parts, each a batch of its own in the order of r: part[i] % n is
-   that of row i. The memory has fl_rows_bytes and 8 bytes more for each part. */
+/* The same in n parts, each a batch of its own in the order of r: part[i] is that
+   of row i. The memory has fl_rows_bytes and 8 bytes more for each part. */
 void fl_rows_deal(const fl_rows *r, const uint16_t *part, size_t n,
                   void *memory, fl_rows *parts);
 

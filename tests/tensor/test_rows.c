@@ -63,7 +63,7 @@ static void parts_have_their_rows_in_order_and_together_all(void **state)
     uint64_t keys[] = { 7, 8, UINT64_MAX, 9, 7 };
     float values[] = { 1, 2, 3, 4, 5 }, shows[] = { 1, 0, 2, 0, 3 };
     uint32_t counts[] = { 5, 4, 3, 2, 1 };
-    const uint16_t part[] = { 5, 0, 8, 3, 2 }; /* of three */
+    const uint16_t part[] = { 2, 0, 2, 0, 2 };
     fl_rows r = { .keys = keys,
                   .values = values,
                   .shows = shows,

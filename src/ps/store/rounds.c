@@ -255,6 +255,8 @@ static void deal(const fl_rows_item *it, int n_servers, uint8_t *memory,
         rows = fl_rows_copy(&rows, copy);
         cut_parts(&rows, part, out->parts);
     } else {
+        for (size_t i = 0; i < rows.n; i++)
+            part[i] %= FL_ROUND_PARTS;
         fl_rows_deal(&rows, part, FL_ROUND_PARTS, copy, out->parts);
     }
 }
