@@ -122,6 +122,14 @@ static fl_status run(fixture *f, bool keeps_two)
     return fl_run_hogwild(f->e, f->train, &h);
 }
 
+static void begin_again(fixture *f)
+{
+    memset(f->given, 0, sizeof(f->given));
+    memset(f->done, 0, sizeof(f->done));
+    memset(f->late->n_pulls, 0, sizeof(f->late->n_pulls));
+    memset(f->late->n_pushes, 0, sizeof(f->late->n_pushes));
+}
+
 static void expect_all_losses(const fixture *f)
 {
     for (int t = 0; t < f->n_threads; t++) {
@@ -205,10 +213,7 @@ static void any_number_of_batches_ends_well(void **state)
     fixture *f = *state;
 
     for (f->n_batches = 0; f->n_batches <= 3; f->n_batches++) {
-        memset(f->given, 0, sizeof(f->given));
-        memset(f->done, 0, sizeof(f->done));
-        memset(f->late->n_pulls, 0, sizeof(f->late->n_pulls));
-        memset(f->late->n_pushes, 0, sizeof(f->late->n_pushes));
+        begin_again(f);
         assert_ok(run(f, true));
         expect_all_losses(f);
     }
@@ -260,14 +265,6 @@ static void an_error_of_one_thread_ends_the_others(void **state)
 }
 
 /* --- a batch more --------------------------------------------------------- */
-
-static void begin_again(fixture *f)
-{
-    memset(f->given, 0, sizeof(f->given));
-    memset(f->done, 0, sizeof(f->done));
-    memset(f->late->n_pulls, 0, sizeof(f->late->n_pulls));
-    memset(f->late->n_pushes, 0, sizeof(f->late->n_pushes));
-}
 
 /* No batch is through before its rows are there, and these take a while. */
 static void a_thread_that_waits_takes_one_batch_more(void **state)
@@ -422,10 +419,7 @@ static void batches_of_a_group_may_differ_in_size(void **state)
     f->n_held = 6;
     f->n_threads = THREADS;
     for (f->n_ids = 2; f->n_ids <= 8; f->n_ids += 3) {
-        memset(f->given, 0, sizeof(f->given));
-        memset(f->done, 0, sizeof(f->done));
-        memset(f->late->n_pulls, 0, sizeof(f->late->n_pulls));
-        memset(f->late->n_pushes, 0, sizeof(f->late->n_pushes));
+        begin_again(f);
         assert_ok(run(f, false));
         expect_all_losses(f);
     }
@@ -479,10 +473,7 @@ static void threads_flush_between_batches(void **state)
 
 static void check_helpers(fixture *f, late_answers answers)
 {
-    memset(f->given, 0, sizeof(f->given));
-    memset(f->done, 0, sizeof(f->done));
-    memset(f->late->n_pulls, 0, sizeof(f->late->n_pulls));
-    memset(f->late->n_pushes, 0, sizeof(f->late->n_pushes));
+    begin_again(f);
     late_comm_set_answers(f->late, answers);
     f->late->events.len = 0;
     f->late->n_answered = f->late->n_helped = 0;
