@@ -118,6 +118,13 @@ void fl_op_builder_floats(fl_op_builder *b, const char *name, const double *v,
     add_attr(b, name, (fl_attr){ .type = FL_ATTR_FLOATS, .floats = v, .n = n });
 }
 
+void fl_op_builder_strings(fl_op_builder *b, const char *name,
+                           const char *const *v, size_t n)
+{
+    add_attr(b, name,
+             (fl_attr){ .type = FL_ATTR_STRINGS, .strings = v, .n = n });
+}
+
 void fl_op_builder_update(fl_op_builder *b, const fl_update *u)
 {
     for (int i = 0; i < fl_rule_n_params(u->rule); i++) {

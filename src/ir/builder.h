@@ -64,6 +64,8 @@ void fl_op_builder_ints(fl_op_builder *b, const char *name, const int64_t *v,
                         size_t n);
 void fl_op_builder_floats(fl_op_builder *b, const char *name, const double *v,
                           size_t n);
+void fl_op_builder_strings(fl_op_builder *b, const char *name,
+                           const char *const *v, size_t n);
 
 /* The settings of a rule, as attributes of its operator. */
 void fl_op_builder_update(fl_op_builder *b, const fl_update *u);

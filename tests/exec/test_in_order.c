@@ -17,7 +17,7 @@ static const char training[] =
     "op pull_sparse (Ids=ids) -> (Rows=rows, Index=index, Keys=keys) "
     "{table=t, dim=2}\n"
     "op pull_sparse (Ids=ids) -> (Rows=more, Index=index2, Keys=keys2) "
-    "{table=u, dim=2}\n"
+    "{table=u, dim=2, create=false}\n"
     "op fill_constant () -> (Out=lr) {shape=[1], value=0.5} @lr\n"
     "op push_sparse (Keys=keys, Grad=rows, LearningRate=lr) -> () {table=t} "
     "@rpc\n"

@@ -245,6 +245,126 @@ static void a_pending_pull_gives_its_error_to_the_operator(void **state)
     assert_string_equal(fl_last_error(), "server 3 sleeps");
 }
 
+/* --- pull_sparse from several tables -------------------------------------- */
+
+enum { OTHER_DIM = 2 };
+
+/* Keeps what it is asked until the test answers, but for a table that is not
+   there. */
+typedef struct keeper {
+    fl_comm port;
+    fl_comm_request *asked[2];
+    int n;
+} keeper;
+
+static fl_status keep_pull(fl_comm *c, fl_comm_request *r)
+{
+    keeper *k = (keeper *)c;
+
+    if (!strcmp(r->table, "gone"))
+        FL_FAIL(FL_ERR_NOTFOUND, "there is no table gone");
+    k->asked[k->n++] = r;
+    return FL_PENDING;
+}
+
+static const fl_comm_data keeper_data = { .pull = keep_pull };
+
+static void begin_pull_of_two(table_op *f, const char *other)
+{
+    char op[TEXT_MAX];
+
+    snprintf(op, sizeof(op),
+             "op pull_sparse (Ids=[a,b]) -> (Rows=[rows,more], Index=[ia,ib], "
+             "Keys=found) {table=t, dim=3, padding_idx=5, tables_too=[%s], "
+             "dims_too=[2]}",
+             other);
+    table_op_begin(f, op);
+    give_ids(f);
+}
+
+static void tables_are_asked_for_the_same_keys(void **state)
+{
+    static const uint64_t keys[] = { 7, 0, 19, 5 };
+    table_op *f = *state;
+    const float *more;
+
+    assert_int_equal(f->comm->life->declare(f->comm, "u", "dim=2", 1), FL_OK);
+    begin_pull_of_two(f, "u");
+    memset(f->room, 0xff, sizeof(f->room));
+    assert_int_equal(table_op_run(f), FL_OK);
+    expect_keys(f, keys, 4);
+    expect_first_rows(f, keys, 3);
+    assert_int_equal(f->out[ROWS].t[1]->shape.dim[0], 4);
+    assert_int_equal(f->out[ROWS].t[1]->shape.dim[1], OTHER_DIM);
+    more = f->out[ROWS].t[1]->data;
+    for (size_t i = 0; i < 4; i++)
+        for (uint32_t d = 0; d < OTHER_DIM; d++)
+            assert_true(more[i * OTHER_DIM + d] ==
+                        (i < 3 ? fake_first(keys[i], d) : 0));
+    assert_int_equal(fake_find(f->fake, "t")->rows.len, 3);
+    assert_int_equal(fake_find(f->fake, "u")->rows.len, 3);
+}
+
+static void the_last_answer_wakes_the_operator(void **state)
+{
+    static keeper k = { .port = { .name = "keeper", .data = &keeper_data } };
+    table_op *f = *state;
+
+    begin_pull_of_two(f, "u");
+    f->comm = &k.port;
+    for (int last = 0; last < 2; last++) {
+        k.n = 0;
+        assert_int_equal(table_op_run(f), FL_PENDING);
+        assert_int_equal(k.n, 2);
+        fl_comm_finish(&k.asked[1 - last]->answer, FL_OK);
+        assert_int_equal(f->waker.n, last);
+        fl_comm_finish(&k.asked[last]->answer, FL_OK);
+        assert_int_equal(f->waker.n, last + 1);
+        assert_int_equal(table_op_call(f, true), FL_OK);
+    }
+}
+
+/* The memory of the other request is in use until it is answered. */
+static void an_error_of_one_table_waits_for_the_other(void **state)
+{
+    static keeper k = { .port = { .name = "keeper", .data = &keeper_data } };
+    table_op *f = *state;
+
+    begin_pull_of_two(f, "gone");
+    f->comm = &k.port;
+    assert_int_equal(table_op_run(f), FL_PENDING);
+    fl_comm_finish(&k.asked[0]->answer, FL_OK);
+    assert_int_equal(f->waker.n, 1);
+    assert_int_equal(table_op_call(f, true), FL_ERR_NOTFOUND);
+    expect_said("there is no table gone");
+}
+
+static void each_table_has_a_name_a_width_and_rows(void **state)
+{
+    static const char *const wrong[] = {
+        "Rows=[r,s], Index=x, Keys=k) {table=t, dim=3}",
+        "Rows=[r,s], Index=x, Keys=k) {table=t, dim=3, tables_too=[u]}",
+        "Rows=r, Index=x, Keys=k) {table=t, dim=3, tables_too=[u], "
+        "dims_too=[1]}",
+        "Rows=[r,s], Index=x, Keys=k) {table=t, dim=3, tables_too=[u], "
+        "dims_too=[0]}",
+    };
+    static const char *const says[] = { "2 Rows, 0 tables_too and 0 dims_too",
+                                        "1 tables_too and 0 dims_too",
+                                        "1 Rows, 1 tables_too",
+                                        "dim=0 of table u is not positive" };
+
+    (void)state;
+    for (size_t i = 0; i < FL_LEN(wrong); i++) {
+        char op[TEXT_MAX];
+        fl_program *p;
+
+        snprintf(op, sizeof(op), "op pull_sparse (Ids=j) -> (%s", wrong[i]);
+        assert_int_equal(table_op_parse(op, &p), FL_ERR_INVAL);
+        expect_said(says[i]);
+    }
+}
+
 /* --- fused_find_pool_concat ----------------------------------------------- */
 
 static void begin_find(table_op *f, const char *attrs)
@@ -404,6 +524,10 @@ int main(void)
         TEST(pull_without_a_backend_is_refused),
         TEST(a_pending_pull_is_resumed_when_its_answer_is_there),
         TEST(a_pending_pull_gives_its_error_to_the_operator),
+        TEST(tables_are_asked_for_the_same_keys),
+        TEST(the_last_answer_wakes_the_operator),
+        TEST(an_error_of_one_table_waits_for_the_other),
+        TEST(each_table_has_a_name_a_width_and_rows),
         TEST(rows_are_pooled_where_they_are_found),
         TEST(a_padding_is_not_looked_for),
         TEST(rows_that_lie_elsewhere_are_not_found),
