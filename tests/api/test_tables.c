@@ -566,6 +566,52 @@ static void tables_of_different_width_live_side_by_side(void **state)
     fl_ctx_free(c);
 }
 
+/* What is learnt of ids that two tables are asked for, rows of both. */
+static void learn_of_two(const char *without, float *out)
+{
+    int64_t ids[] = { 4, 5, 4, 9 };
+    const uint64_t keys[] = { 9, 5, 4 };
+    fl_feed feed = { "i",
+                     fl_tensor_of(FL_DTYPE_I64, ids, 2, (int64_t[]){ 4, 1 }) };
+    fl_run_args a = FL_INIT(fl_run_args, .feeds = &feed, .n_feeds = 1);
+    fl_ctx *c = make_ctx();
+    fl_executor *e = make_executor(c);
+    fl_var *i =
+        fl_layers_data(c, "i", FL_DTYPE_I64, 2, (int64_t[]){ -1, 1 }, 0);
+    fl_var *both[] = {
+        fl_layers_sparse_embedding(i, 3, .param = { .name = "narrow" }),
+        fl_layers_sparse_embedding(i, 9, .param = { .name = "wide" }),
+    };
+    fl_var *loss =
+        fl_layers_reduce_sum(fl_layers_square(fl_layers_concat(both, 2, 1)));
+    fl_table *narrow, *wide;
+
+    assert_ok(fl_ctx_set(c, "passes", without));
+    fl_program_set_seed(fl_default_startup_program(c), 11);
+    assert_ok(fl_minimize(make_optimizer(c, "adagrad", NULL), loss));
+    assert_ok(fl_run(e, fl_default_startup_program(c), NULL));
+    for (int step = 0; step < STEPS; step++) {
+        ids[0] = step % 7;
+        assert_ok(fl_run(e, fl_default_main_program(c), &a));
+    }
+    assert_ok(fl_ctx_table(c, "narrow", &narrow));
+    assert_ok(fl_ctx_table(c, "wide", &wide));
+    assert_ok(fl_table_pull(narrow, keys, 3, FL_PULL_ONLY, out));
+    assert_ok(fl_table_pull(wide, keys, 3, FL_PULL_ONLY, out + 9));
+    fl_executor_free(e);
+    fl_ctx_free(c);
+}
+
+static void tables_that_are_asked_together_learn_the_same_bits(void **state)
+{
+    float together[36], apart[36];
+
+    (void)state;
+    learn_of_two("", together);
+    learn_of_two("opt_pull", apart);
+    assert_memory_equal(together, apart, sizeof(apart));
+}
+
 static void a_table_can_be_made_without_a_program(void **state)
 {
     fl_ctx *c = make_ctx();
@@ -746,6 +792,7 @@ int main(void)
         cmocka_unit_test(decay_acts_on_the_rows_that_are_pushed),
         cmocka_unit_test(a_height_is_a_limit_to_the_ids),
         cmocka_unit_test(tables_of_different_width_live_side_by_side),
+        cmocka_unit_test(tables_that_are_asked_together_learn_the_same_bits),
         cmocka_unit_test(a_table_can_be_made_without_a_program),
         cmocka_unit_test(shows_and_clicks_reach_the_table),
         cmocka_unit_test(hogwild_threads_lose_no_row_and_no_push),
