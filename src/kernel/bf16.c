@@ -12,3 +12,8 @@ const fl_bf16_table *fl_bf16(void)
 
     return sets[fl_isa()];
 }
+
+void fl_bf16_narrow(uint16_t *out, const float *x, size_t n)
+{
+    fl_bf16()->narrow(out, x, n);
+}

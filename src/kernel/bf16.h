@@ -32,4 +32,7 @@ typedef struct fl_bf16_table {
 
 const fl_bf16_table *fl_bf16(void);
 
+/* fl_bf16()->narrow, where a function is wanted. */
+void fl_bf16_narrow(uint16_t *out, const float *x, size_t n);
+
 #endif

@@ -190,6 +190,8 @@ static fl_status emulated_rows(const fl_bf16_product *p, int64_t lo, int64_t hi,
 const fl_bf16_way fl_bf16_emulated = {
     .name = "emulated",
     .is_here = emulated_is_here,
+    .terms = 1,
+    .narrow = fl_bf16_narrow,
     .init = emulated_init,
     .release = emulated_release,
     .pack_f32 = emulated_pack_f32,

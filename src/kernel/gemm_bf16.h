@@ -40,6 +40,10 @@ typedef struct fl_bf16_args {
 struct fl_bf16_way {
     const char *name;      /* "emulated", "vectors" or "library" */
     bool (*is_here)(void); /* can this machine go it? */
+    int64_t terms;         /* sums over a batch have a multiple of so many, the last
+                              ones zero */
+    /* Rounds as pack_f32 does. */
+    void (*narrow)(uint16_t *out, const float *x, size_t n);
     fl_status (*init)(fl_bf16_product *p);
     void (*release)(fl_bf16_product *p);
     /* From numbers of f32, which are rounded, or of bf16. */

@@ -19,6 +19,7 @@
 #include "base/hash.h"
 #include "base/thread.h"
 #include "base/vec.h"
+#include "kernel/bf16.h"
 #include "kernel/onednn.h"
 
 /* The places of fl_bf16_product.inside. */
@@ -442,6 +443,8 @@ extern const fl_bf16_way fl_bf16_library;
 const fl_bf16_way fl_bf16_library = {
     .name = "library",
     .is_here = library_is_here,
+    .terms = 32, /* so that there are few lengths to write code for */
+    .narrow = fl_bf16_narrow,
     .init = library_init,
     .release = library_release,
     .pack_f32 = library_pack_f32,

@@ -27,6 +27,8 @@
 #define WIDE 5     /* vectors of a panel */
 #define ROWS_MAX 8 /* of a tile */
 #define DEPTH 512  /* pairs in one go: a panel of them stays in the L2 */
+#define AHEAD 8 /* rows of a transposed A that are asked for before their use */
+#define LINE_NUMBERS 32 /* of a cache line */
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
@@ -183,28 +185,74 @@ ALWAYS_INLINE __m256i load16(const void *b, size_t at, __mmask16 here,
     return _mm256_maskz_loadu_epi16(here, (const uint16_t *)b + at);
 }
 
-/* Words of what lies above and below. */
-ALWAYS_INLINE __m512i pairs_of(__m256i above, __m256i below)
+/* Two times 16 of them, one behind the other. */
+ALWAYS_INLINE __m512i load16_twice(const void *b, size_t at, size_t next,
+                                   __mmask16 here, __mmask16 here_next,
+                                   bool is_f32)
 {
-    return _mm512_or_si512(_mm512_cvtepu16_epi32(above),
-                           _mm512_slli_epi32(_mm512_cvtepu16_epi32(below), 16));
+    if (is_f32)
+        return (__m512i)_mm512_cvtne2ps_pbh(
+            _mm512_maskz_loadu_ps(here_next, (const float *)b + next),
+            _mm512_maskz_loadu_ps(here, (const float *)b + at));
+    return _mm512_inserti64x4(
+        _mm512_castsi256_si512(load16(b, at, here, false)),
+        load16(b, next, here_next, false), 1);
 }
 
+/* Words of 16 columns: of what lies in row p, and below it if the `k` rows reach
+   as far. */
+ALWAYS_INLINE __m512i pairs_at(const void *b, size_t at, size_t ld,
+                               __mmask16 here, bool has_below, bool is_f32)
+{
+    /* 0, 16, 1, 17, ... */
+    const __m512i zip = _mm512_add_epi32(
+        _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0),
+        _mm512_slli_epi32(_mm512_set_epi32(31, 30, 29, 28, 27, 26, 25, 24, 23,
+                                           22, 21, 20, 19, 18, 17, 16),
+                          16));
+
+    return _mm512_permutexvar_epi16(
+        zip, load16_twice(b, at, at + ld, here, has_below ? here : (__mmask16)0,
+                          is_f32));
+}
+
+static void vectors_narrow(uint16_t *out, const float *x, size_t n)
+{
+    size_t i = 0;
+
+    for (; i + 2 * LANES <= n; i += 2 * LANES)
+        _mm512_storeu_si512(
+            out + i,
+            load16_twice(x, i, i + LANES, (__mmask16)-1, (__mmask16)-1, true));
+    for (; i < n; i += LANES)
+        _mm256_mask_storeu_epi16(out + i, first16(n - i),
+                                 load16(x, i, first16(n - i), true));
+}
+
+/* Rows are read as they lie, all panels beside each other. */
 ALWAYS_INLINE void pack_straight(const fl_gemm_shape *s, const void *b,
-                                 panel of, uint32_t *to, bool is_f32)
+                                 uint32_t *to, bool is_f32)
 {
     size_t k = (size_t)s->k, ld = (size_t)s->ldb;
 
-    for (size_t p = 0; p < k; p += 2)
-        for (size_t v = of.vec; v < of.vec + of.vecs; v++, to += LANES) {
-            size_t at = p * ld + v * LANES;
-            __mmask16 here = first16((size_t)s->n - v * LANES);
-            __m256i below = p + 1 < k ? load16(b, at + ld, here, is_f32)
-                                      : _mm256_setzero_si256();
+    for (size_t p = 0; p < k; p += 2) {
+        uint32_t *first = to;
 
-            _mm512_storeu_si512(to,
-                                pairs_of(load16(b, at, here, is_f32), below));
+        for (size_t i = 0; i < n_panels(s); i++) {
+            panel of = panel_of(s, i);
+            uint32_t *row = first + p / 2 * of.vecs * LANES;
+
+            for (size_t v = 0; v < of.vecs; v++) {
+                size_t col = (of.vec + v) * LANES;
+                __mmask16 here = first16((size_t)s->n - col);
+
+                _mm512_storeu_si512(
+                    row + v * LANES,
+                    pairs_at(b, p * ld + col, ld, here, p + 1 < k, is_f32));
+            }
+            first += n_pairs(s) * of.vecs * LANES;
         }
+    }
 }
 
 /* Rows become columns, in place: neighbours change places in 1, 2, 4 and 8. */
@@ -243,9 +291,7 @@ ALWAYS_INLINE __m512i load32(const void *b, size_t at, size_t n, bool is_f32)
 {
     size_t more = n > LANES ? n - LANES : 0;
 
-    return _mm512_inserti64x4(
-        _mm512_castsi256_si512(load16(b, at, first16(n), is_f32)),
-        load16(b, at + LANES, first16(more), is_f32), 1);
+    return load16_twice(b, at, at + LANES, first16(n), first16(more), is_f32);
 }
 
 /* A vector of columns, which are rows of b: 16 words of each at a time. */
@@ -270,21 +316,26 @@ ALWAYS_INLINE void pack_turned_vector(const fl_gemm_shape *s, const void *b,
     }
 }
 
-ALWAYS_INLINE void pack(const fl_bf16_product *z, const void *b, uint32_t *to,
-                        bool is_f32)
+ALWAYS_INLINE void pack_turned(const fl_gemm_shape *s, const void *b,
+                               uint32_t *to, bool is_f32)
 {
-    const fl_gemm_shape *s = &z->s;
-
     for (size_t i = 0; i < n_panels(s); i++) {
         panel of = panel_of(s, i);
 
-        if (!s->tb)
-            pack_straight(s, b, of, to, is_f32);
-        for (size_t v = 0; s->tb && v < of.vecs; v++)
+        for (size_t v = 0; v < of.vecs; v++)
             pack_turned_vector(s, b, (of.vec + v) * LANES, of.vecs * LANES,
                                to + v * LANES, is_f32);
         to += n_pairs(s) * of.vecs * LANES;
     }
+}
+
+ALWAYS_INLINE void pack(const fl_bf16_product *z, const void *b, uint32_t *to,
+                        bool is_f32)
+{
+    if (z->s.tb)
+        pack_turned(&z->s, b, to, is_f32);
+    else
+        pack_straight(&z->s, b, to, is_f32);
 }
 
 /* Weights are packed while another thread updates them. */
@@ -305,24 +356,42 @@ static fl_status vectors_pack_bf16(const fl_bf16_product *p, const uint16_t *b,
 
 /* --- running ------------------------------------------------------------------ */
 
+/* Words of a group. It is an odd number of cache lines, since groups are written
+   side by side: a power of two would put all of them into the same places. */
+static size_t group_len(const fl_gemm_shape *s)
+{
+    return (n_pairs(s) | 1) * LANES;
+}
+
+/* Requests rows p and p + 1 of a transposed A, of which a block has a few lines
+   each: too few for the processor to see where they lead. */
+static void ask_pair(const fl_gemm_shape *s, const uint16_t *a, size_t p,
+                     size_t m)
+{
+    size_t ld = (size_t)s->lda;
+
+    if (p + 1 >= (size_t)s->k)
+        return;
+    for (size_t i = 0; i < m; i += LINE_NUMBERS) {
+        _mm_prefetch((const char *)(a + p * ld + i), _MM_HINT_T0);
+        _mm_prefetch((const char *)(a + (p + 1) * ld + i), _MM_HINT_T0);
+    }
+}
+
 /* Rows [at, at + m) of a transposed A, LANES rows after the other, each group as
    its pairs. */
 static void pack_a(const fl_gemm_shape *s, const uint16_t *a, size_t at,
                    size_t m, uint32_t *to)
 {
     size_t k = (size_t)s->k, ld = (size_t)s->lda;
-    size_t group = n_pairs(s) * LANES;
 
-    for (size_t p = 0; p < k; p += 2, to += LANES)
-        for (size_t i = 0; i < m; i += LANES) {
-            __mmask16 here = first16(m - i);
-            const uint16_t *from = a + p * ld + at + i;
-            __m256i below = p + 1 < k ? load16(from, ld, here, false)
-                                      : _mm256_setzero_si256();
-
-            _mm512_storeu_si512(to + i / LANES * group,
-                                pairs_of(load16(from, 0, here, false), below));
-        }
+    for (size_t p = 0; p < k; p += 2, to += LANES) {
+        ask_pair(s, a + at, p + AHEAD, m);
+        for (size_t i = 0; i < m; i += LANES)
+            _mm512_storeu_si512(to + i / LANES * group_len(s),
+                                pairs_at(a, p * ld + at + i, ld, first16(m - i),
+                                         p + 1 < k, false));
+    }
 }
 
 /* A part of C and of the sums. */
@@ -335,7 +404,7 @@ typedef struct part {
 
 static const char *a_at(const part *x, size_t row)
 {
-    size_t group = row / LANES * n_pairs(x->s) * LANES + row % LANES;
+    size_t group = row / LANES * group_len(x->s) + row % LANES;
 
     return x->s->ta ? x->a + (group + x->pair * LANES) * sizeof(uint32_t)
                     : x->a + row * (size_t)x->s->lda * sizeof(uint16_t) +
@@ -404,10 +473,11 @@ static fl_status vectors_rows(const fl_bf16_product *p, int64_t lo, int64_t hi,
 
 static fl_status vectors_init(fl_bf16_product *p)
 {
-    size_t group = n_pairs(&p->s) * LANES * sizeof(uint32_t);
+    size_t vec_bytes = n_pairs(&p->s) * LANES * sizeof(uint32_t);
+    size_t group_bytes = group_len(&p->s) * sizeof(uint32_t);
 
-    p->packed_bytes = n_vecs(&p->s) * group;
-    p->room_bytes = p->s.ta ? FL_GEMM_BLOCK / LANES * group : 0;
+    p->packed_bytes = n_vecs(&p->s) * vec_bytes;
+    p->room_bytes = p->s.ta ? FL_GEMM_BLOCK / LANES * group_bytes : 0;
     p->layout = p->s.tb ? 2 : 1;
     return FL_OK;
 }
@@ -420,6 +490,8 @@ static void vectors_release(fl_bf16_product *p)
 const fl_bf16_way fl_bf16_vectors = {
     .name = "vectors",
     .is_here = fl_isa_has_bf16_vectors,
+    .terms = 1,
+    .narrow = vectors_narrow,
     .init = vectors_init,
     .release = vectors_release,
     .pack_f32 = vectors_pack_f32,

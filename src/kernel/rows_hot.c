@@ -10,7 +10,7 @@
 
 #include "base/thread.h"
 
-#define AHEAD 8
+#define AHEAD 24
 #define LINE_BYTES 64
 
 /* Beyond this the processor's own prefetcher has seen the direction. */

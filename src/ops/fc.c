@@ -11,8 +11,8 @@
  * In bf16 (products_bf16.h) it is the same: bias and activation follow a block,
  * and what the sweep gives is rounded while it is in the cache.
  */
-#include "kernel/bf16.h"
 #include "kernel/gemm.h"
+#include "kernel/gemm_bf16.h"
 #include "kernel/vec.h"
 #include "ops/helpers.h"
 #include "ops/kit.h"
@@ -23,8 +23,8 @@ enum { OUT, ROUNDED };
 enum { COL_DIMS, ACTIVATION, PRECISION };
 
 /* Rows that go through the backward sweep together: those of a layer of some
-   hundred columns stay in the second-level cache between the two loops. */
-#define SWEEP_ROWS 64
+   hundred columns stay in the first-level cache between its loops. */
+#define SWEEP_ROWS 16
 
 /* Columns that are computed together: a block of rows of them stays there until
    bias and activation have followed. */
@@ -172,7 +172,7 @@ static void sweep_bf16(const fc_job *z, const fl_op_ctx *c, uint16_t *dz,
         some.size.m = (int64_t)rows;
         sweep_f32(&some, dout + i * n, is_bare ? NULL : out + i * n,
                   is_bare ? NULL : part, db, part + SWEEP_ROWS * n);
-        fl_bf16()->narrow(dz + i * n, from, rows * n);
+        fl_bf16_way_here()->narrow(dz + i * n, from, rows * n);
     }
 }
 

@@ -4,8 +4,8 @@
  * one of k rows in the same way. Shares take blocks of rows of Out and of both
  * gradients (kernel/gemm.h says why blocks).
  */
-#include "kernel/bf16.h"
 #include "kernel/gemm.h"
+#include "kernel/gemm_bf16.h"
 #include "ops/helpers.h"
 #include "ops/kit.h"
 #include "ops/products_bf16.h"
@@ -126,7 +126,7 @@ static fl_status backward_bf16(fl_op_ctx *c, const fl_product *z)
 
     if (!dout)
         return FL_NOMEM(c);
-    fl_bf16()->narrow(dout, fl_dout(c, OUT), (size_t)(z->m * z->n));
+    fl_bf16_way_here()->narrow(dout, fl_dout(c, OUT), (size_t)(z->m * z->n));
     return fl_product_bf16_back_run(c, &p);
 }
 

@@ -1,7 +1,6 @@
 /* products_bf16.c - products with weights in bf16. */
 #include "ops/products_bf16.h"
 
-#include "kernel/bf16.h"
 #include "kernel/gemm_bf16.h"
 #include "ops/helpers.h"
 
@@ -34,9 +33,14 @@ unsigned fl_product_back_input(const fl_op_node *n, int rounded, int attr)
     return has_it ? FL_USES_OUT(rounded) : FL_USES_IN(0);
 }
 
+static int64_t multiple(int64_t m, int64_t of)
+{
+    return (m + of - 1) / of * of;
+}
+
 static int64_t padded(int64_t m)
 {
-    return (m + FL_ROUNDED_ROWS - 1) / FL_ROUNDED_ROWS * FL_ROUNDED_ROWS;
+    return multiple(m, FL_ROUNDED_ROWS);
 }
 
 void fl_product_infer_rounded(const fl_infer *c, int slot, bool is_bf16,
@@ -143,7 +147,7 @@ static fl_status run_block(const fl_product_bf16 *z, const fl_bf16_product *p,
     uint16_t *x16 = z->x16 ? z->x16 + row * k : (uint16_t *)(uintptr_t)args->a;
     fl_bf16_args part = *args;
 
-    fl_bf16()->narrow(x16, z->x + row * k, rows * k);
+    p->way->narrow(x16, z->x + row * k, rows * k);
     part.a = x16;
     part.c += row * (size_t)z->size.n;
     FL_TRY(p->way->rows(p, 0, (int64_t)rows, &part));
@@ -212,7 +216,8 @@ static fl_status back_x(fl_op_ctx *c, const fl_product_bf16_back *z,
     return p->way->rows(p, (int64_t)s.lo, (int64_t)s.hi, &args);
 }
 
-static const uint16_t *rounded_x(fl_op_ctx *c, const fl_product_bf16_back *z)
+static const uint16_t *rounded_x(fl_op_ctx *c, const fl_product_bf16_back *z,
+                                 const fl_bf16_way *way)
 {
     uint16_t *room;
 
@@ -220,7 +225,7 @@ static const uint16_t *rounded_x(fl_op_ctx *c, const fl_product_bf16_back *z)
         return z->x16;
     room = fl_rounded_room(c, z->size.m, z->size.k);
     if (room)
-        fl_bf16()->narrow(room, z->x, (size_t)(z->size.m * z->size.k));
+        way->narrow(room, z->x, (size_t)(z->size.m * z->size.k));
     return room;
 }
 
@@ -232,7 +237,7 @@ static fl_status back_w(fl_op_ctx *c, const fl_product_bf16_back *z,
     void *packed = fl_scratch(c, p->packed_bytes);
     fl_bf16_args args = { .packed = packed, .c = z->dw };
 
-    args.a = rounded_x(c, z);
+    args.a = rounded_x(c, z, p->way);
     args.room = fl_scratch(c, p->room_bytes + 1);
     if (!packed || !args.a || !args.room)
         return FL_NOMEM(c);
@@ -267,7 +272,8 @@ fl_status fl_product_bf16_back_run(fl_op_ctx *c, const fl_product_bf16_back *z)
     const fl_gemm_shape for_w = { .ta = FL_TRANS,
                                   .m = z->size.k,
                                   .n = z->size.n,
-                                  .k = padded(z->size.m),
+                                  .k = multiple(z->size.m,
+                                                fl_bf16_way_here()->terms),
                                   .lda = z->size.k,
                                   .ldb = z->size.n,
                                   .ldc = z->size.n };
