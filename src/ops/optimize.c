@@ -31,6 +31,11 @@ enum { PARAM = FL_UPDATE_PARAM, GRAD, RATE, STATE };
 #define AHEAD_BYTES 256
 #define LINE_BYTES 64
 
+/* Of a dense parameter so many weights are updated together, and those two such
+   strips ahead are asked for. */
+#define STRIP 128
+#define STRIPS_AHEAD 2
+
 /* --- shapes --------------------------------------------------------------- */
 
 /* Like fl_infer_text, for entry i of a list. */
@@ -270,7 +275,8 @@ typedef struct job {
     fl_hyper h;
     fl_dtype dtype;
     void *w, *state[FL_RULE_STATE_MAX];
-    size_t dim; /* weights of one row */
+    size_t dim;  /* weights of one row */
+    int replica; /* or hogwild thread */
 } job;
 
 /* The powers of a parameter are shared by hogwild threads, like its weights. */
@@ -290,34 +296,70 @@ static void scalar_set(fl_tensor *t, double v)
         *(float *)t->data = (float)v;
 }
 
-static void ask_ahead(const void *base, size_t row, size_t row_bytes)
+static void ask_lines(const void *base, size_t at, size_t bytes)
 {
-    const char *p = (const char *)base + row * row_bytes;
-    size_t bytes = row_bytes < AHEAD_BYTES ? row_bytes : AHEAD_BYTES;
+    const char *p = (const char *)base + at;
 
     for (size_t b = 0; b < bytes; b += LINE_BYTES)
         __builtin_prefetch(p + b, 1);
 }
 
-static void ask_row(const job *j, size_t row)
+/* Weights [at, at + n) and their state. */
+static void ask(const job *j, size_t at, size_t n)
 {
-    size_t row_bytes = j->dim * fl_dtype_bytes(j->dtype);
+    size_t size = fl_dtype_bytes(j->dtype);
 
-    ask_ahead(j->w, row, row_bytes);
+    ask_lines(j->w, at * size, n * size);
     for (int k = 0; k < j->plan->n_states; k++)
         if (j->state[k])
-            ask_ahead(j->state[k], row, row_bytes);
+            ask_lines(j->state[k], at * size, n * size);
+}
+
+static size_t least(size_t x, size_t y)
+{
+    return x < y ? x : y;
+}
+
+/* Hogwild threads that come at one time begin at places far from each other (the
+   golden ratio spreads any number of them), so that none waits for lines that
+   another one is writing. */
+static size_t first_strip(int replica, size_t n_strips)
+{
+    uint32_t part = (uint32_t)replica * 0x9e3779b9u;
+
+    return (size_t)((uint64_t)part * n_strips >> 32);
+}
+
+static void ask_row(const job *j, size_t row)
+{
+    ask(j, row * j->dim, least(j->dim, AHEAD_BYTES / fl_dtype_bytes(j->dtype)));
 }
 
 #define UPDATES(T, t)                                                            \
-    static void update_row_##t(const job *j, size_t row, const T *g)             \
+    static void update_##t(const job *j, size_t at, size_t n, const T *g)        \
     {                                                                            \
         T *state[FL_RULE_STATE_MAX] = { 0 };                                     \
                                                                                  \
         for (int k = 0; k < j->plan->n_states; k++)                              \
-            state[k] = j->state[k] ? (T *)j->state[k] + row * j->dim : NULL;     \
-        j->plan->rule->update_##t((T *)j->w + row * j->dim, state, g, j->dim,    \
-                                  &j->h);                                        \
+            state[k] = j->state[k] ? (T *)j->state[k] + at : NULL;               \
+        j->plan->rule->update_##t((T *)j->w + at, state, g, n, &j->h);           \
+    }                                                                            \
+    static void update_row_##t(const job *j, size_t row, const T *g)             \
+    {                                                                            \
+        update_##t(j, row * j->dim, j->dim, g);                                  \
+    }                                                                            \
+    static void update_strips_##t(const job *j, size_t n, const T *g)            \
+    {                                                                            \
+        size_t n_strips = (n + STRIP - 1) / STRIP;                               \
+        size_t i = first_strip(j->replica, n_strips);                            \
+                                                                                 \
+        for (size_t k = 0; k < n_strips; k++, i = (i + 1) % n_strips) {          \
+            size_t at = i * STRIP;                                               \
+                                                                                 \
+            if (i + STRIPS_AHEAD < n / STRIP)                                    \
+                ask(j, at + STRIPS_AHEAD * STRIP, STRIP);                        \
+            update_##t(j, at, least(n - at, STRIP), g + at);                     \
+        }                                                                        \
     }                                                                            \
     static void update_present_##t(const job *j, const fl_tensor *g)             \
     {                                                                            \
@@ -459,6 +501,17 @@ static fl_tensor *start_output(const fl_op_ctx *c, const plan *p, int in,
     return t;
 }
 
+/* A rule that draws counts its draws from the first weight of a call. */
+static void update_dense(const job *j, const fl_tensor *grad, size_t n)
+{
+    if (j->plan->rule->whole || j->plan->seed >= 0) {
+        if (n)
+            FL_BY_DTYPE(j->dtype, update, j, 0, n, grad->data);
+        return;
+    }
+    FL_BY_DTYPE(j->dtype, update_strips, j, n, grad->data);
+}
+
 static fl_status update_weights(fl_op_ctx *c, job *j, const fl_tensor *grad,
                                 const fl_tensor *param)
 {
@@ -466,9 +519,7 @@ static fl_status update_weights(fl_op_ctx *c, job *j, const fl_tensor *grad,
         j->dim = (size_t)fl_rows_width(grad);
         return update_rows(c, j, grad, (size_t)param->shape.dim[0]);
     }
-    j->dim = (size_t)fl_tensor_numel(param);
-    if (j->dim)
-        FL_BY_DTYPE(j->dtype, update_row, j, 0, grad->data);
+    update_dense(j, grad, (size_t)fl_tensor_numel(param));
     return FL_OK;
 }
 
@@ -477,7 +528,9 @@ static fl_status update_one(fl_op_ctx *c, const plan *p, int i,
 {
     fl_tensor *param = start_output(c, p, PARAM, 0, i);
     fl_tensor *scalar[FL_RULE_SCALAR_MAX];
-    job j = { .plan = p, .h = *h, .dtype = param->dtype };
+    job j = {
+        .plan = p, .h = *h, .dtype = param->dtype, .replica = c->replica
+    };
     int n = p->n_states, n_scalars = p->n_scalars;
 
     j.w = param->data;
