@@ -40,7 +40,7 @@ typedef struct fl_bf16_args {
 struct fl_bf16_way {
     const char *name;      /* "emulated", "vectors" or "library" */
     bool (*is_here)(void); /* can this machine go it? */
-    int64_t terms;         /* sums over a batch have a multiple of so many, the last
+    int64_t terms; /* sums over a batch have a multiple of so many, the last
                               ones zero */
     /* Rounds as pack_f32 does. */
     void (*narrow)(uint16_t *out, const float *x, size_t n);
