@@ -662,6 +662,14 @@ void fl_node_put_arg(fl_op_node *n, fl_args *slot, int i, fl_var *v)
     n->block->program->version++;
 }
 
+void fl_node_read_instead(fl_op_node *n, const fl_var *v, fl_var *instead)
+{
+    for (int s = 0; s < fl_node_n_in(n); s++)
+        for (int i = 0; i < n->in[s].n; i++)
+            if (n->in[s].vars[i] == v)
+                fl_node_put_arg(n, &n->in[s], i, instead);
+}
+
 void fl_node_add_arg(fl_op_node *n, fl_args *slot, fl_var *v)
 {
     fl_arena *arena = &n->block->program->arena;

@@ -188,6 +188,8 @@ void fl_program_note_maker(fl_op_node *n);
 
 /* Puts another variable into a place of a slot, unchecked. */
 void fl_node_put_arg(fl_op_node *n, fl_args *slot, int i, fl_var *v);
+/* The same wherever the node reads v. */
+void fl_node_read_instead(fl_op_node *n, const fl_var *v, fl_var *instead);
 /* Adds one to a slot that takes a list, unchecked. */
 void fl_node_add_arg(fl_op_node *n, fl_args *slot, fl_var *v);
 

@@ -369,10 +369,7 @@ static fl_status put_count(fl_lr_counter *c, fl_var **out)
 static void read_instead(fl_var *v, fl_var *instead)
 {
     for (fl_op_node *n = v->block->first; n; n = n->next)
-        for (int s = 0; s < fl_node_n_in(n); s++)
-            for (int i = 0; i < n->in[s].n; i++)
-                if (n->in[s].vars[i] == v)
-                    fl_node_put_arg(n, &n->in[s], i, instead);
+        fl_node_read_instead(n, v, instead);
 }
 
 static bool is_read_elsewhere(const fl_lr_counter *c)

@@ -339,10 +339,7 @@ static fl_var *one_of(fl_op_node *n, const fl_var *count)
 static void read_after(fl_op_node *n, const fl_var *count, fl_var *instead)
 {
     for (fl_op_node *m = n->next; m; m = m->next)
-        for (int s = 0; s < fl_node_n_in(m); s++)
-            for (int i = 0; i < m->in[s].n; i++)
-                if (m->in[s].vars[i] == count)
-                    fl_node_put_arg(m, &m->in[s], i, instead);
+        fl_node_read_instead(m, count, instead);
 }
 
 /* Operators that ask whether this is step 0, but for n, which chooses by it. */

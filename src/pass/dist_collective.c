@@ -226,10 +226,8 @@ static size_t find_end(const fl_dist *d, const cross_list *l, size_t lo,
 static void rewire(fl_op_node *reduce, fl_var *grad, fl_var *sum)
 {
     for (fl_op_node *n = reduce->next; n; n = n->next)
-        for (int s = 0; is_update(n) && s < fl_node_n_in(n); s++)
-            for (int i = 0; i < n->in[s].n; i++)
-                if (n->in[s].vars[i] == grad)
-                    fl_node_put_arg(n, &n->in[s], i, sum);
+        if (is_update(n))
+            fl_node_read_instead(n, grad, sum);
 }
 
 static fl_status insert_reduce(const fl_dist *d, const cross *c, size_t n)

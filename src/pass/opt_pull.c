@@ -63,17 +63,6 @@ static fl_op_node *find_next(const fl_op_node *a)
 
 /* --- together ------------------------------------------------------------- */
 
-static fl_var **find_arg(const fl_op_node *n, const fl_var *v, fl_args **slot)
-{
-    for (int s = 0; s < fl_node_n_in(n); s++)
-        for (int i = 0; i < n->in[s].n; i++)
-            if (n->in[s].vars[i] == v) {
-                *slot = &n->in[s];
-                return &n->in[s].vars[i];
-            }
-    return NULL;
-}
-
 static fl_op_node *reader_of(const fl_var *v)
 {
     for (const fl_use *u = v->first_use; u; u = u->next)
@@ -86,12 +75,8 @@ static void read_instead(fl_var *v, fl_var *other)
 {
     fl_op_node *n;
 
-    while ((n = reader_of(v))) {
-        fl_args *slot = NULL;
-        fl_var **arg = find_arg(n, v, &slot);
-
-        fl_node_put_arg(n, slot, (int)(arg - slot->vars), other);
-    }
+    while ((n = reader_of(v)))
+        fl_node_read_instead(n, v, other);
 }
 
 static void share(const fl_op_node *a, const fl_op_node *b)
