@@ -50,10 +50,23 @@ static bool can_share(const fl_op_node *a, const fl_op_node *b)
            has_same(a, b, "create") && has_same(a, b, "padding_idx");
 }
 
+/* Most ids are asked for once, and nobody has to be looked for. */
+static bool has_other(const fl_op_node *a)
+{
+    const fl_var *id = fl_match_ins(a, "Ids").vars[0];
+
+    for (const fl_use *u = id->first_use; u; u = u->next)
+        if (u->node != a && fl_match_op(u->node, "pull_sparse"))
+            return true;
+    return false;
+}
+
 /* The next pull with the ids of a; what changes a table lets none of those behind
    it come before it. */
 static fl_op_node *find_next(const fl_op_node *a)
 {
+    if (!has_other(a))
+        return NULL;
     for (fl_op_node *n = a->next; n && !(n->def->flags & FL_OP_EFFECT);
          n = n->next)
         if (fl_match_op(n, "pull_sparse") && can_share(a, n))
