@@ -27,7 +27,7 @@ enum { PARAM = FL_UPDATE_PARAM, GRAD, RATE, STATE };
 
 /* Rows that the loops over rows ask for ahead of their use, and how many bytes
    of each. */
-#define AHEAD 8
+#define AHEAD 24
 #define AHEAD_BYTES 256
 #define LINE_BYTES 64
 
@@ -296,12 +296,14 @@ static void scalar_set(fl_tensor *t, double v)
         *(float *)t->data = (float)v;
 }
 
+/* Each line of [at, at + bytes), the last one too when it starts in the middle
+   of one. */
 static void ask_lines(const void *base, size_t at, size_t bytes)
 {
-    const char *p = (const char *)base + at;
+    const char *p = (const char *)base + at, *end = p + bytes;
 
-    for (size_t b = 0; b < bytes; b += LINE_BYTES)
-        __builtin_prefetch(p + b, 1);
+    for (p -= (uintptr_t)p % LINE_BYTES; p < end; p += LINE_BYTES)
+        __builtin_prefetch(p, 1);
 }
 
 /* Weights [at, at + n) and their state. */
