@@ -310,9 +310,9 @@ static void the_last_answer_wakes_the_operator(void **state)
     static keeper k = { .port = { .name = "keeper", .data = &keeper_data } };
     table_op *f = *state;
 
-    begin_pull_of_two(f, "u");
-    f->comm = &k.port;
     for (int last = 0; last < 2; last++) {
+        begin_pull_of_two(f, "u");
+        f->comm = &k.port;
         k.n = 0;
         assert_int_equal(table_op_run(f), FL_PENDING);
         assert_int_equal(k.n, 2);
