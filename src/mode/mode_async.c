@@ -28,6 +28,7 @@
 #include "base/alloc.h"
 #include "base/timeline.h"
 #include "kernel/merge.h"
+#include "kernel/rows.h"
 #include "mode/gradients.h"
 #include "mode/mode.h"
 
@@ -92,21 +93,13 @@ struct async_comm {
 
 /* --- parameters into the scope -------------------------------------------- */
 
-/* Four numbers, wherever they lie. */
-typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
-
-/* Training threads read these numbers meanwhile. The destination is volatile
-   lest the loop becomes a memcpy, which ThreadSanitizer looks into. */
-FL_RACY
+/* Training threads read these numbers meanwhile: as one row of rows.h, whose loop
+   may run beside readers. */
 static void overwrite(float *to, const float *from, size_t n)
 {
-    size_t i = 0;
+    const uint64_t first = 0;
 
-    FL_ASSERT(from);
-    for (; i + 4 <= n; i += 4)
-        *(volatile four *)(to + i) = *(const four *)(from + i);
-    for (; i < n; i++)
-        ((volatile float *)to)[i] = from[i];
+    fl_rows_f32()->gather(to, n, from, &first, 1, n);
 }
 
 /* A parameter that the scope does not have is read by nobody here. */
