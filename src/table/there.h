@@ -13,8 +13,8 @@
 
 /* Keys between the one whose row is asked for and the one whose row is used. A
    ring has room for one more, and a power of two. */
-#define FL_THERE_AHEAD 16
-#define FL_THERE_RING 32
+#define FL_THERE_AHEAD 48
+#define FL_THERE_RING 64
 
 /* Uses the row of the key with that number in its batch. */
 typedef void (*fl_there_fn)(const fl_table *t, void *row, size_t number,
