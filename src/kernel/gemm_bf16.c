@@ -18,31 +18,24 @@
 /* Numbers that are rounded together. */
 #define STRIP 512
 
-fl_status fl_bf16_product_init(fl_bf16_product *p, const fl_bf16_way *way,
-                               const fl_gemm_shape *s)
+fl_bf16_product fl_bf16_product_of(const fl_bf16_way *way,
+                                   const fl_gemm_shape *s)
 {
-    *p = (fl_bf16_product){ .way = way, .s = *s };
-    return way->init(p);
-}
+    fl_bf16_product p = { .way = way, .s = *s };
 
-void fl_bf16_product_release(fl_bf16_product *p)
-{
-    if (p->way)
-        p->way->release(p);
-    p->way = NULL;
+    way->size(&p);
+    return p;
 }
 
 /* --- choosing -------------------------------------------------------------- */
 
-extern const fl_bf16_way fl_bf16_emulated, fl_bf16_vectors, fl_bf16_library;
+extern const fl_bf16_way fl_bf16_emulated, fl_bf16_vectors, fl_bf16_tiles;
 
 static const fl_bf16_way *const ways[] = {
     &fl_bf16_emulated,
-#if FL_BF16_VECTORS
+#if FL_HAS_BF16
     &fl_bf16_vectors,
-#endif
-#if FL_BF16_ONEDNN
-    &fl_bf16_library,
+    &fl_bf16_tiles,
 #endif
 };
 
@@ -61,7 +54,7 @@ static const fl_bf16_way *fast_way(void)
     case FL_ISA_BF16_AVX512:
         return fl_bf16_way_find("vectors");
     case FL_ISA_BF16_AMX:
-        return fl_bf16_way_find("library");
+        return fl_bf16_way_find("tiles");
     case FL_ISA_BF16_NONE:
         break;
     }
@@ -116,16 +109,10 @@ static bool emulated_is_here(void)
     return true;
 }
 
-static fl_status emulated_init(fl_bf16_product *p)
+static void emulated_size(fl_bf16_product *p)
 {
     p->packed_bytes = rows_of_b(&p->s) * cols_of_b(&p->s) * sizeof(float);
     p->room_bytes = FL_GEMM_BLOCK * (size_t)p->s.k * sizeof(float);
-    return FL_OK;
-}
-
-static void emulated_release(fl_bf16_product *p)
-{
-    (void)p;
 }
 
 static void round_row(float *out, const float *x, size_t n)
@@ -139,25 +126,23 @@ static void round_row(float *out, const float *x, size_t n)
     }
 }
 
-static fl_status emulated_pack_f32(const fl_bf16_product *p, const float *b,
-                                   void *packed)
+static void emulated_pack_f32(const fl_bf16_product *p, const float *b,
+                              void *packed)
 {
     size_t cols = cols_of_b(&p->s);
 
     for (size_t i = 0; i < rows_of_b(&p->s); i++)
         round_row((float *)packed + i * cols, b + i * (size_t)p->s.ldb, cols);
-    return FL_OK;
 }
 
-static fl_status emulated_pack_bf16(const fl_bf16_product *p, const uint16_t *b,
-                                    void *packed)
+static void emulated_pack_bf16(const fl_bf16_product *p, const uint16_t *b,
+                               void *packed)
 {
     size_t cols = cols_of_b(&p->s);
 
     for (size_t i = 0; i < rows_of_b(&p->s); i++)
         fl_bf16()->widen((float *)packed + i * cols, b + i * (size_t)p->s.ldb,
                          cols);
-    return FL_OK;
 }
 
 /* Rows [at, at + m) of op(A), as they are or as they lie transposed. */
@@ -171,8 +156,8 @@ static void widen_block(const fl_gemm_shape *s, int64_t at, int64_t m,
         fl_bf16()->widen(to + i * cols, a + i * (size_t)s->lda, cols);
 }
 
-static fl_status emulated_rows(const fl_bf16_product *p, int64_t lo, int64_t hi,
-                               const fl_bf16_args *args)
+static void emulated_rows(const fl_bf16_product *p, int64_t lo, int64_t hi,
+                          const fl_bf16_args *args)
 {
     for (int64_t i = lo; i < hi; i += FL_GEMM_BLOCK) {
         fl_gemm_shape part = p->s;
@@ -184,16 +169,13 @@ static fl_status emulated_rows(const fl_bf16_product *p, int64_t lo, int64_t hi,
         fl_gemm_f32(&part, 1, args->room, args->packed, 0,
                     args->c + i * p->s.ldc);
     }
-    return FL_OK;
 }
 
 const fl_bf16_way fl_bf16_emulated = {
     .name = "emulated",
     .is_here = emulated_is_here,
-    .terms = 1,
     .narrow = fl_bf16_narrow,
-    .init = emulated_init,
-    .release = emulated_release,
+    .size = emulated_size,
     .pack_f32 = emulated_pack_f32,
     .pack_bf16 = emulated_pack_bf16,
     .rows = emulated_rows,

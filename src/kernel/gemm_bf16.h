@@ -1,16 +1,14 @@
 /* gemm_bf16.h - C = op(A) op(B) of operands that are rounded to bf16, sums in
  * f32, row-major, one thread.
  *
- * There are three ways. Where the CPU has AVX512-BF16 our own code does it, where
- * it has AMX oneDNN. Elsewhere the rounded numbers are widened and multiplied as
- * f32: the product of two bf16 is exact in f32, so what comes out differs in the
- * order of sums alone, and a training step costs an eighth more than in f32. With
- * oneDNN, which emulates bf16 too, it would cost five times as much.
+ * There are three ways: tiles where the CPU has AMX, vectors where it has
+ * AVX512-BF16. Elsewhere the rounded numbers are widened and multiplied as f32: the
+ * product of two bf16 is exact in f32, so what comes out differs in the order of
+ * sums alone, and a training step costs an eighth more than in f32.
  *
  * A product is initialised from its shape; sizes follow. B is packed before it
  * is used, into memory of the caller, and may be used until it changes. Rows of
- * C are computed in blocks as in gemm.h, for the same reason. Any thread, each
- * with a product of its own.
+ * C are computed in blocks as in gemm.h, for the same reason. Any thread.
  */
 #ifndef FL_KERNEL_GEMM_BF16_H
 #define FL_KERNEL_GEMM_BF16_H
@@ -24,12 +22,10 @@ typedef struct fl_bf16_product {
     const fl_bf16_way *way;
     fl_gemm_shape s;
     size_t packed_bytes, room_bytes;
-    uint64_t layout; /* of a packed B: good for products that have the same */
-    void *inside[2]; /* the way's own */
 } fl_bf16_product;
 
 /* Memory of one call: A as bf16, B packed, and room, which two calls at a time
-   may not share. */
+   may not share. The last two begin with a cache line. */
 typedef struct fl_bf16_args {
     const uint16_t *a;
     const void *packed;
@@ -38,32 +34,26 @@ typedef struct fl_bf16_args {
 } fl_bf16_args;
 
 struct fl_bf16_way {
-    const char *name;      /* "emulated", "vectors" or "library" */
+    const char *name;      /* "emulated", "vectors" or "tiles" */
     bool (*is_here)(void); /* can this machine go it? */
-    int64_t terms; /* sums over a batch have a multiple of so many, the last
-                              ones zero */
     /* Rounds as pack_f32 does. */
     void (*narrow)(uint16_t *out, const float *x, size_t n);
-    fl_status (*init)(fl_bf16_product *p);
-    void (*release)(fl_bf16_product *p);
+    void (*size)(fl_bf16_product *p); /* from its shape */
     /* From numbers of f32, which are rounded, or of bf16. */
-    fl_status (*pack_f32)(const fl_bf16_product *p, const float *b,
-                          void *packed);
-    fl_status (*pack_bf16)(const fl_bf16_product *p, const uint16_t *b,
-                           void *packed);
+    void (*pack_f32)(const fl_bf16_product *p, const float *b, void *packed);
+    void (*pack_bf16)(const fl_bf16_product *p, const uint16_t *b,
+                      void *packed);
     /* Rows [lo, hi) of C; lo is a multiple of FL_GEMM_BLOCK. */
-    fl_status (*rows)(const fl_bf16_product *p, int64_t lo, int64_t hi,
-                      const fl_bf16_args *args);
+    void (*rows)(const fl_bf16_product *p, int64_t lo, int64_t hi,
+                 const fl_bf16_args *args);
 };
 
-/* m, n and k are above 0. After a failure there is nothing to release. */
-FL_MUST_CHECK
-fl_status fl_bf16_product_init(fl_bf16_product *p, const fl_bf16_way *way,
-                               const fl_gemm_shape *s);
-void fl_bf16_product_release(fl_bf16_product *p);
+/* m, n and k are above 0. */
+fl_bf16_product fl_bf16_product_of(const fl_bf16_way *way,
+                                   const fl_gemm_shape *s);
 
 /* The faster way of this machine, or, if it can go that, the one that
-   FLOTILLA_BF16=emulated, vectors or library in the environment asks for; asked
+   FLOTILLA_BF16=emulated, vectors or tiles in the environment asks for; asked
    once. */
 const fl_bf16_way *fl_bf16_way_here(void);
 

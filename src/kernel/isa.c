@@ -79,17 +79,14 @@ fl_isa_kind fl_isa(void)
 #define AVX512_BF16 (1u << 5) /* of subleaf 1 */
 #define AMX_BF16 (1u << 22)
 #define AMX_TILE (1u << 24)
-#define LEAF_TILES 0x1d
 #define ARCH_REQ_XCOMP_PERM 0x1023
 #define XFEATURE_TILE_DATA 18
 
+/* The system keeps tiles of those threads alone whose process has asked for it. */
 static bool may_use_tiles(void)
 {
-    unsigned eax, ebx, ecx, edx;
-
-    return __get_cpuid_count(LEAF_TILES, 0, &eax, &ebx, &ecx, &edx) && eax &&
-           syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_TILE_DATA) ==
-               0;
+    return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_TILE_DATA) ==
+           0;
 }
 
 bool fl_isa_has_bf16_vectors(void)
@@ -116,7 +113,7 @@ static fl_isa_bf16_kind bf16_of_cpu(void)
     if (fl_isa() < FL_ISA_AVX512 ||
         !__get_cpuid_count(LEAF_FEATURES, 0, &eax, &ebx, &ecx, &edx))
         return FL_ISA_BF16_NONE;
-    if ((edx & AMX_BF16) && (edx & AMX_TILE))
+    if ((edx & AMX_BF16) && (edx & AMX_TILE) && fl_isa_has_bf16_vectors())
         return may_use_tiles() ? FL_ISA_BF16_AMX : FL_ISA_BF16_NONE;
     return has_fast_vectors() ? FL_ISA_BF16_AVX512 : FL_ISA_BF16_NONE;
 }

@@ -31,10 +31,8 @@ typedef enum fl_isa_kind {
 #define FL_ISA_NAME(name) FL_ISA_CAT(name, FL_ISA)
 
 /* What multiplies bf16 faster than f32; none where FLOTILLA_ISA asks for less
-   than avx512, nor on Intel's CPUs without AMX. A CPU with AMX has none where
-   this process may not use its tiles, or where a virtual machine does not show
-   leaf 1DH, which oneDNN takes their layout from: it would run into an
-   instruction that fails. */
+   than avx512, nor on Intel's CPUs without AMX, or where this process may not use
+   its tiles. */
 typedef enum fl_isa_bf16_kind {
     FL_ISA_BF16_NONE,
     FL_ISA_BF16_AVX512,

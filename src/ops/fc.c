@@ -178,7 +178,7 @@ static void sweep_bf16(const fc_job *z, const fl_op_ctx *c, uint16_t *dz,
 
 static fl_status backward_bf16(fl_op_ctx *c, const fc_job *z)
 {
-    uint16_t *dz = fl_rounded_room(c, z->size.m, z->size.n);
+    uint16_t *dz = fl_scratch(c, (size_t)(z->size.m * z->size.n) * sizeof(*dz));
     float *part =
         fl_scratch(c, (SWEEP_ROWS + 1) * (size_t)z->size.n * sizeof(*part));
     const fl_product_bf16_back p = { .size = z->size,

@@ -115,7 +115,8 @@ static fl_status forward_bf16(fl_op_ctx *c, const fl_product *z)
 
 static fl_status backward_bf16(fl_op_ctx *c, const fl_product *z)
 {
-    uint16_t *dout = fl_rounded_room(c, z->m, z->n);
+    size_t len = (size_t)(z->m * z->n);
+    uint16_t *dout = fl_scratch(c, len * sizeof(*dout));
     const fl_product_bf16_back p = { .size = *z,
                                      .x = fl_in(c, X),
                                      .w = fl_in(c, Y),
@@ -126,7 +127,7 @@ static fl_status backward_bf16(fl_op_ctx *c, const fl_product *z)
 
     if (!dout)
         return FL_NOMEM(c);
-    fl_bf16_way_here()->narrow(dout, fl_dout(c, OUT), (size_t)(z->m * z->n));
+    fl_bf16_way_here()->narrow(dout, fl_dout(c, OUT), len);
     return fl_product_bf16_back_run(c, &p);
 }
 

@@ -17,10 +17,6 @@
 
 #include "ops/products.h"
 
-/* Rows of a rounded X and of a rounded gradient: so many more are zeros that
-   sums over them have few lengths, each of which the library writes code for. */
-#define FL_ROUNDED_ROWS 32
-
 typedef struct fl_product_bf16 {
     fl_product size;
     const float *x, *w;
@@ -51,11 +47,8 @@ void fl_product_infer_rounded(const fl_infer *c, int slot, bool is_bf16,
 FL_MUST_CHECK
 fl_status fl_product_bf16_run(fl_op_ctx *c, const fl_product_bf16 *z);
 
-/* Room for a rounded matrix of m rows, zeros behind them; NULL: no memory. */
-uint16_t *fl_rounded_room(fl_op_ctx *c, int64_t m, int64_t cols);
-
-/* This share's rows of dx = dout w' and of dw = x' dout; each may be NULL. x16
-   and dout are as fl_rounded_room has them; x16 may be NULL. */
+/* This share's rows of dx = dout w' and of dw = x' dout; each may be NULL, and
+   so may x16, the rounded x. */
 typedef struct fl_product_bf16_back {
     fl_product size;
     const float *x, *w;
