@@ -59,6 +59,13 @@ static void set_tile(config *z, int tile, size_t rows, size_t row_bytes)
     z->row_bytes[tile] = (uint16_t)(rows ? row_bytes : 0);
 }
 
+/* Some compilers are told that _tile_loadconfig reads a pointer, and no more:
+   without this, all else that has been set need not be in memory by then. */
+static void write_all(const config *z)
+{
+    __asm__ volatile("" ::"r"(z) : "memory");
+}
+
 static void configure(const extent *x)
 {
     config z = { .palette = 1 };
@@ -70,6 +77,7 @@ static void configure(const extent *x)
             set_tile(&z, C_ABOVE_LEFT + PAIR * i + j, x->rows[i],
                      x->cols[j] * sizeof(float));
     }
+    write_all(&z);
     _tile_loadconfig(&z);
 }
 
