@@ -113,6 +113,8 @@ static void emulated_size(fl_bf16_product *p)
 {
     p->packed_bytes = rows_of_b(&p->s) * cols_of_b(&p->s) * sizeof(float);
     p->room_bytes = FL_GEMM_BLOCK * (size_t)p->s.k * sizeof(float);
+    if (p->s.ta)
+        p->turned_bytes = (size_t)(p->s.k * p->s.m) * sizeof(uint16_t);
 }
 
 static void round_row(float *out, const float *x, size_t n)
@@ -135,25 +137,36 @@ static void emulated_pack_f32(const fl_bf16_product *p, const float *b,
         round_row((float *)packed + i * cols, b + i * (size_t)p->s.ldb, cols);
 }
 
-static void emulated_pack_bf16(const fl_bf16_product *p, const uint16_t *b,
-                               void *packed)
+static void emulated_pack_rows(const fl_bf16_product *p, const uint16_t *rows,
+                               int64_t lo, int64_t hi, void *packed)
 {
-    size_t cols = cols_of_b(&p->s);
+    float *to = (float *)packed + lo * p->s.n;
 
-    for (size_t i = 0; i < rows_of_b(&p->s); i++)
-        fl_bf16()->widen((float *)packed + i * cols, b + i * (size_t)p->s.ldb,
-                         cols);
+    for (int64_t i = 0; i < hi - lo; i++)
+        fl_bf16()->widen(to + i * p->s.n, rows + i * p->s.ldb, (size_t)p->s.n);
 }
 
-/* Rows [at, at + m) of op(A), as they are or as they lie transposed. */
+/* As they lie, without a gap. */
+static void emulated_turn_rows(const fl_bf16_product *p, const uint16_t *rows,
+                               int64_t lo, int64_t hi, void *turned)
+{
+    uint16_t *to = (uint16_t *)turned + lo * p->s.m;
+
+    for (int64_t i = 0; i < hi - lo; i++)
+        memcpy(to + i * p->s.m, rows + i * p->s.lda,
+               (size_t)p->s.m * sizeof(*to));
+}
+
+/* Rows [at, at + m) of op(A), as they are or as they lie turned. */
 static void widen_block(const fl_gemm_shape *s, int64_t at, int64_t m,
                         const uint16_t *a, float *to)
 {
     size_t rows = (size_t)(s->ta ? s->k : m), cols = (size_t)(s->ta ? m : s->k);
+    size_t ld = (size_t)(s->ta ? s->m : s->lda);
 
     a += s->ta ? at : at * s->lda;
     for (size_t i = 0; i < rows; i++)
-        fl_bf16()->widen(to + i * cols, a + i * (size_t)s->lda, cols);
+        fl_bf16()->widen(to + i * cols, a + i * ld, cols);
 }
 
 static void emulated_rows(const fl_bf16_product *p, int64_t lo, int64_t hi,
@@ -177,6 +190,7 @@ const fl_bf16_way fl_bf16_emulated = {
     .narrow = fl_bf16_narrow,
     .size = emulated_size,
     .pack_f32 = emulated_pack_f32,
-    .pack_bf16 = emulated_pack_bf16,
+    .pack_rows = emulated_pack_rows,
+    .turn_rows = emulated_turn_rows,
     .rows = emulated_rows,
 };

@@ -7,8 +7,10 @@
  * sums alone, and a training step costs an eighth more than in f32.
  *
  * A product is initialised from its shape; sizes follow. B is packed before it
- * is used, into memory of the caller, and may be used until it changes. Rows of
- * C are computed in blocks as in gemm.h, for the same reason. Any thread.
+ * is used, into memory of the caller, and may be used until it changes; and so is
+ * an A that is transposed (`turned`). Both may come in blocks of rows, while these
+ * are in the cache. Rows of C are computed in blocks as in gemm.h, for the same
+ * reason. Any thread.
  */
 #ifndef FL_KERNEL_GEMM_BF16_H
 #define FL_KERNEL_GEMM_BF16_H
@@ -22,10 +24,12 @@ typedef struct fl_bf16_product {
     const fl_bf16_way *way;
     fl_gemm_shape s;
     size_t packed_bytes, room_bytes;
+    size_t turned_bytes; /* of an A that is transposed */
 } fl_bf16_product;
 
-/* Memory of one call: A as bf16, B packed, and room, which two calls at a time
-   may not share. The last two begin with a cache line. */
+/* Memory of one call: A as bf16, turned where it is transposed, B packed, and room,
+   which two calls at a time may not share. Packed and room begin with a cache
+   line. */
 typedef struct fl_bf16_args {
     const uint16_t *a;
     const void *packed;
@@ -39,10 +43,16 @@ struct fl_bf16_way {
     /* Rounds as pack_f32 does. */
     void (*narrow)(uint16_t *out, const float *x, size_t n);
     void (*size)(fl_bf16_product *p); /* from its shape */
-    /* From numbers of f32, which are rounded, or of bf16. */
+    /* Numbers of f32 are rounded. */
     void (*pack_f32)(const fl_bf16_product *p, const float *b, void *packed);
-    void (*pack_bf16)(const fl_bf16_product *p, const uint16_t *b,
-                      void *packed);
+    /* Rows [lo, hi) of a B that is not transposed, which begin at `rows`; lo is
+       even, and so is hi unless it is the end. */
+    void (*pack_rows)(const fl_bf16_product *p, const uint16_t *rows,
+                      int64_t lo, int64_t hi, void *packed);
+    /* Rows [lo, hi) of an A of which the product takes A', which begin at `rows`;
+       lo is a multiple of FL_GEMM_BLOCK, and so is hi unless it is the end. */
+    void (*turn_rows)(const fl_bf16_product *p, const uint16_t *rows,
+                      int64_t lo, int64_t hi, void *turned);
     /* Rows [lo, hi) of C; lo is a multiple of FL_GEMM_BLOCK. */
     void (*rows)(const fl_bf16_product *p, int64_t lo, int64_t hi,
                  const fl_bf16_args *args);

@@ -40,71 +40,25 @@ fl_bf16_panel fl_bf16_panel_at(const fl_bf16_panels *b, size_t i)
 
 /* --- rows become rows of pairs ------------------------------------------------ */
 
-/* Rows are read as they lie, all panels beside each other. */
-ALWAYS_INLINE void pack_straight(const fl_bf16_panels *t, const void *b,
-                                 size_t ld, uint32_t *to, bool is_f32)
-{
-    for (size_t p = 0; p < t->k; p += 2)
-        for (size_t i = 0; i < fl_bf16_n_panels(t); i++) {
-            fl_bf16_panel of = fl_bf16_panel_at(t, i);
-            uint32_t *row = to + (of.vec * t->rows + p / 2 * of.vecs) * LANES;
-
-            for (size_t v = 0; v < of.vecs; v++) {
-                size_t col = (of.vec + v) * LANES;
-
-                _mm512_storeu_si512(row + v * LANES,
-                                    pairs_at(b, p * ld + col, ld,
-                                             first16(t->n - col), p + 1 < t->k,
-                                             is_f32));
-            }
-        }
-}
-
-/* --- columns do --------------------------------------------------------------- */
-
-/* 32 numbers, or the `n` that there are, as 16 words. */
-ALWAYS_INLINE __m512i load32(const void *b, size_t at, size_t n, bool is_f32)
-{
-    size_t more = n > LANES ? n - LANES : 0;
-
-    return load16_twice(b, at, at + LANES, first16(n), first16(more), is_f32);
-}
-
-/* A vector of columns, which are rows of b: 16 words of each at a time. */
-ALWAYS_INLINE void pack_turned_vector(const fl_bf16_panels *t, const void *b,
-                                      size_t ld, size_t col, size_t step,
-                                      uint32_t *to, bool is_f32)
-{
-    size_t n_pairs = fl_bf16_pairs(t->k), cols = t->n - col;
-
-    for (size_t p = 0; p < n_pairs; p += LANES) {
-        __m512i r[LANES];
-        size_t n = n_pairs - p < LANES ? n_pairs - p : LANES;
-
-#pragma GCC unroll 16
-        for (size_t j = 0; j < LANES; j++)
-            r[j] = j < cols
-                       ? load32(b, (col + j) * ld + 2 * p, t->k - 2 * p, is_f32)
-                       : _mm512_setzero_si512();
-        transpose(r);
-        for (size_t i = 0; i < n; i++)
-            _mm512_storeu_si512(to + (p + i) * step, r[i]);
-    }
-}
-
-ALWAYS_INLINE void pack_turned(const fl_bf16_panels *t, const void *b,
-                               size_t ld, uint32_t *to, bool is_f32)
+/* A pair of rows, of which the second may be missing, at `at`; it is in row `p` of
+   all panels, which lie beside each other. */
+ALWAYS_INLINE void pack_pair(const fl_bf16_panels *t, const void *b, size_t at,
+                             size_t ld, bool has_below, size_t p, uint32_t *to,
+                             bool is_f32)
 {
     for (size_t i = 0; i < fl_bf16_n_panels(t); i++) {
         fl_bf16_panel of = fl_bf16_panel_at(t, i);
+        uint32_t *row = to + (of.vec * t->rows + p * of.vecs) * LANES;
 
-        for (size_t v = 0; v < of.vecs; v++)
-            pack_turned_vector(t, b, ld, (of.vec + v) * LANES, of.vecs * LANES,
-                               to + (of.vec * t->rows + v) * LANES, is_f32);
+        for (size_t v = 0; v < of.vecs; v++) {
+            size_t col = (of.vec + v) * LANES;
+
+            _mm512_storeu_si512(row + v * LANES,
+                                pairs_at(b, at + col, ld, first16(t->n - col),
+                                         has_below, is_f32));
+        }
     }
 }
-
-/* --- either ------------------------------------------------------------------- */
 
 static void zero_below(const fl_bf16_panels *t, uint32_t *to)
 {
@@ -119,28 +73,79 @@ static void zero_below(const fl_bf16_panels *t, uint32_t *to)
     }
 }
 
-ALWAYS_INLINE void pack(const fl_bf16_panels *t, const fl_gemm_shape *s,
-                        const void *b, uint32_t *to, bool is_f32)
+/* Rows [lo, hi), which begin at b. */
+ALWAYS_INLINE void pack_straight(const fl_bf16_panels *t, const void *b,
+                                 size_t ld, size_t lo, size_t hi, uint32_t *to,
+                                 bool is_f32)
 {
-    if (s->tb)
-        pack_turned(t, b, (size_t)s->ldb, to, is_f32);
-    else
-        pack_straight(t, b, (size_t)s->ldb, to, is_f32);
+    for (size_t p = lo; p < hi; p += 2)
+        pack_pair(t, b, (p - lo) * ld, ld, p + 1 < hi, p / 2, to, is_f32);
+    if (hi == t->k)
+        zero_below(t, to);
+}
+
+/* --- columns do --------------------------------------------------------------- */
+
+/* 32 numbers, or the `n` that there are, as 16 words. */
+ALWAYS_INLINE __m512i load32(const float *b, size_t at, size_t n)
+{
+    size_t more = n > LANES ? n - LANES : 0;
+
+    return load16_twice(b, at, at + LANES, first16(n), first16(more), true);
+}
+
+/* A vector of columns, which are rows of b: 16 words of each at a time. */
+ALWAYS_INLINE void pack_turned_vector(const fl_bf16_panels *t, const float *b,
+                                      size_t ld, size_t col, size_t step,
+                                      uint32_t *to)
+{
+    size_t n_pairs = fl_bf16_pairs(t->k), cols = t->n - col;
+
+    for (size_t p = 0; p < n_pairs; p += LANES) {
+        __m512i r[LANES];
+        size_t n = n_pairs - p < LANES ? n_pairs - p : LANES;
+
+#pragma GCC unroll 16
+        for (size_t j = 0; j < LANES; j++)
+            r[j] = j < cols ? load32(b, (col + j) * ld + 2 * p, t->k - 2 * p)
+                            : _mm512_setzero_si512();
+        transpose(r);
+        for (size_t i = 0; i < n; i++)
+            _mm512_storeu_si512(to + (p + i) * step, r[i]);
+    }
+}
+
+ALWAYS_INLINE void pack_turned(const fl_bf16_panels *t, const float *b,
+                               size_t ld, uint32_t *to)
+{
+    for (size_t i = 0; i < fl_bf16_n_panels(t); i++) {
+        fl_bf16_panel of = fl_bf16_panel_at(t, i);
+
+        for (size_t v = 0; v < of.vecs; v++)
+            pack_turned_vector(t, b, ld, (of.vec + v) * LANES, of.vecs * LANES,
+                               to + (of.vec * t->rows + v) * LANES);
+    }
     zero_below(t, to);
 }
+
+/* --- either ------------------------------------------------------------------- */
 
 /* Weights are packed while another thread updates them. */
 FL_RACY
 void fl_bf16_panels_pack_f32(const fl_bf16_panels *to, const fl_gemm_shape *s,
                              const float *b, uint32_t *packed)
 {
-    pack(to, s, b, packed, true);
+    if (s->tb)
+        pack_turned(to, b, (size_t)s->ldb, packed);
+    else
+        pack_straight(to, b, (size_t)s->ldb, 0, to->k, packed, true);
 }
 
-void fl_bf16_panels_pack_bf16(const fl_bf16_panels *to, const fl_gemm_shape *s,
-                              const uint16_t *b, uint32_t *packed)
+void fl_bf16_panels_pack_rows(const fl_bf16_panels *to, size_t ld,
+                              const uint16_t *rows, size_t lo, size_t hi,
+                              uint32_t *packed)
 {
-    pack(to, s, b, packed, false);
+    pack_straight(to, rows, ld, lo, hi, packed, false);
 }
 
 void fl_bf16_narrow_vectors(uint16_t *out, const float *x, size_t n)

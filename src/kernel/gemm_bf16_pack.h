@@ -17,7 +17,6 @@
 #include "kernel/gemm_bf16.h"
 
 #define LANES 16
-#define LINE_NUMBERS 32 /* of a cache line */
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
@@ -52,11 +51,13 @@ size_t fl_bf16_panels_bytes(const fl_bf16_panels *b);
 size_t fl_bf16_n_panels(const fl_bf16_panels *b);
 fl_bf16_panel fl_bf16_panel_at(const fl_bf16_panels *b, size_t i);
 
-/* From B as it lies. */
 void fl_bf16_panels_pack_f32(const fl_bf16_panels *to, const fl_gemm_shape *s,
                              const float *b, uint32_t *packed);
-void fl_bf16_panels_pack_bf16(const fl_bf16_panels *to, const fl_gemm_shape *s,
-                              const uint16_t *b, uint32_t *packed);
+/* Rows [lo, hi) of op(B), which begin at `rows`, `ld` numbers from each other; lo
+   is even. */
+void fl_bf16_panels_pack_rows(const fl_bf16_panels *to, size_t ld,
+                              const uint16_t *rows, size_t lo, size_t hi,
+                              uint32_t *packed);
 
 /* Rounds as the instructions do: tiny numbers (below 2^-126) become zero. */
 void fl_bf16_narrow_vectors(uint16_t *out, const float *x, size_t n);
@@ -137,21 +138,6 @@ ALWAYS_INLINE void transpose(__m512i r[LANES])
     for (int j = 0; j < 8; j++) {
         r[j] = _mm512_shuffle_i32x4(t[j], t[j + 8], 0x88);
         r[j + 8] = _mm512_shuffle_i32x4(t[j], t[j + 8], 0xdd);
-    }
-}
-
-/* Requests rows p and p + 1 of a transposed A, of which a block has a few lines
-   each: too few for the processor to see where they lead. */
-ALWAYS_INLINE void ask_pair(const fl_gemm_shape *s, const uint16_t *a, size_t p,
-                            size_t m)
-{
-    size_t ld = (size_t)s->lda;
-
-    if (p + 1 >= (size_t)s->k)
-        return;
-    for (size_t i = 0; i < m; i += LINE_NUMBERS) {
-        _mm_prefetch((const char *)(a + p * ld + i), _MM_HINT_T0);
-        _mm_prefetch((const char *)(a + (p + 1) * ld + i), _MM_HINT_T0);
     }
 }
 

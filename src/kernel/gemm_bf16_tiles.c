@@ -186,7 +186,7 @@ static __mmask32 first32(size_t n)
     return n < ROW_NUMBERS ? (__mmask32)((1u << n) - 1) : (__mmask32)-1;
 }
 
-/* Rows that lie as they are wanted. */
+/* Rows that lie as they are wanted, m of them. */
 static void take_rows(const fl_gemm_shape *s, const uint16_t *a, size_t m,
                       char *to)
 {
@@ -201,44 +201,44 @@ static void take_rows(const fl_gemm_shape *s, const uint16_t *a, size_t m,
     }
 }
 
-/* A tile, of columns: 16 times a pair of rows becomes a pair of each of 16 rows. */
-static void turn_tile(const fl_gemm_shape *s, const uint16_t *a, size_t p,
-                      __mmask16 here, char *to)
+/* A tile, of columns: up to 16 pairs of rows, `left` of which there are, become a
+   pair of each of 16 rows. */
+static void turn_tile(const uint16_t *a, size_t ld, size_t left, __mmask16 here,
+                      char *to)
 {
-    size_t k = (size_t)s->k, ld = (size_t)s->lda;
     __m512i r[LANES];
 
 #pragma GCC unroll 16
-    for (size_t i = 0; i < LANES; i++) {
-        size_t row = p + 2 * i;
-
-        r[i] = row < k ? pairs_at(a, row * ld, ld, here, row + 1 < k, false)
-                       : _mm512_setzero_si512();
-    }
+    for (size_t i = 0; i < LANES; i++)
+        r[i] = 2 * i < left
+                   ? pairs_at(a, 2 * i * ld, ld, here, 2 * i + 1 < left, false)
+                   : _mm512_setzero_si512();
     transpose(r);
 #pragma GCC unroll 16
     for (size_t i = 0; i < LANES; i++)
-        _mm512_store_si512(to + i * ROW_BYTES, r[i]);
+        _mm512_storeu_si512(to + i * ROW_BYTES, r[i]);
 }
 
-/* The same of a transposed A, whose rows come one after the other. */
-static void turn_rows(const fl_gemm_shape *s, const uint16_t *a, size_t m,
-                      char *to)
+static void zero_gaps(const fl_gemm_shape *s, char *turned)
 {
-    for (size_t p = 0; p < (size_t)s->k; p += ROW_NUMBERS, to += TILE_BYTES)
-        for (size_t i = 0; i < m; i += ROWS)
-            turn_tile(s, a + i, p, first16(m - i),
-                      to + i / ROWS * strip_bytes(s));
+    for (size_t col = 0; col < (size_t)s->m; col += ROWS) {
+        turned += strip_bytes(s);
+        memset(turned - ROW_BYTES, 0, ROW_BYTES);
+    }
 }
 
-/* Rows [at, at + m) of op(A). */
-static void pack_a(const fl_gemm_shape *s, const uint16_t *a, size_t at,
-                   size_t m, char *to)
+static void tiles_turn_rows(const fl_bf16_product *p, const uint16_t *rows,
+                            int64_t lo, int64_t hi, void *turned)
 {
-    if (s->ta)
-        turn_rows(s, a + at, m, to);
-    else
-        take_rows(s, a + at * (size_t)s->lda, m, to);
+    size_t cols = (size_t)p->s.m, ld = (size_t)p->s.lda, n = (size_t)(hi - lo);
+    char *to = (char *)turned + (size_t)lo / ROW_NUMBERS * TILE_BYTES;
+
+    for (size_t i = 0; i < n; i += ROW_NUMBERS, to += TILE_BYTES)
+        for (size_t col = 0; col < cols; col += ROWS)
+            turn_tile(rows + i * ld + col, ld, n - i, first16(cols - col),
+                      to + col / ROWS * strip_bytes(&p->s));
+    if (hi == p->s.k)
+        zero_gaps(&p->s, turned);
 }
 
 /* --- running ------------------------------------------------------------------ */
@@ -322,7 +322,10 @@ static void tiles_rows(const fl_bf16_product *p, int64_t lo, int64_t hi,
     for (int64_t i = lo; i < hi; i += FL_GEMM_BLOCK) {
         x.rows = (size_t)(hi - i < FL_GEMM_BLOCK ? hi - i : FL_GEMM_BLOCK);
         x.c = args->c + i * s->ldc;
-        pack_a(s, args->a, (size_t)i, x.rows, args->room);
+        if (s->ta)
+            x.a = (const char *)args->a + (size_t)i / ROWS * strip_bytes(s);
+        else
+            take_rows(s, args->a + i * s->lda, x.rows, args->room);
         see_all_memory();
         run_block(&x);
         see_all_memory();
@@ -338,20 +341,25 @@ static void tiles_pack_f32(const fl_bf16_product *p, const float *b,
     fl_bf16_panels_pack_f32(&to, &p->s, b, packed);
 }
 
-static void tiles_pack_bf16(const fl_bf16_product *p, const uint16_t *b,
-                            void *packed)
+static void tiles_pack_rows(const fl_bf16_product *p, const uint16_t *rows,
+                            int64_t lo, int64_t hi, void *packed)
 {
     fl_bf16_panels to = panels_of(&p->s);
 
-    fl_bf16_panels_pack_bf16(&to, &p->s, b, packed);
+    fl_bf16_panels_pack_rows(&to, (size_t)p->s.ldb, rows, (size_t)lo,
+                             (size_t)hi, packed);
 }
 
 static void tiles_size(fl_bf16_product *p)
 {
     fl_bf16_panels b = panels_of(&p->s);
+    size_t n_strips = ((size_t)p->s.m + ROWS - 1) / ROWS;
 
     p->packed_bytes = fl_bf16_panels_bytes(&b);
-    p->room_bytes = FL_GEMM_BLOCK / ROWS * strip_bytes(&p->s);
+    if (p->s.ta)
+        p->turned_bytes = n_strips * strip_bytes(&p->s);
+    else
+        p->room_bytes = FL_GEMM_BLOCK / ROWS * strip_bytes(&p->s);
 }
 
 static bool tiles_are_here(void)
@@ -365,6 +373,7 @@ const fl_bf16_way fl_bf16_tiles = {
     .narrow = fl_bf16_narrow_vectors,
     .size = tiles_size,
     .pack_f32 = tiles_pack_f32,
-    .pack_bf16 = tiles_pack_bf16,
+    .pack_rows = tiles_pack_rows,
+    .turn_rows = tiles_turn_rows,
     .rows = tiles_rows,
 };

@@ -1,8 +1,8 @@
 /* gemm_bf16_vectors.c - products of bf16 by AVX512-BF16, whose instruction adds
  * the products of two pairs to each of 16 sums.
  *
- * Op(B) is packed as gemm_bf16_pack.h says. A is read as it lies, a word at a time,
- * and a transposed A is first put into pairs, a block of rows of C at a time.
+ * Op(B) is packed as gemm_bf16_pack.h says. A is read as it lies, a word at a time;
+ * turned it is pairs of its rows, in groups of LANES columns one after the other.
  *
  * A tile is some rows of C by a panel, and its sums stay in registers. Each sum
  * takes its pairs in their order, whatever the tile, so that shares and blocks
@@ -19,7 +19,6 @@
 #define WIDE 5     /* vectors of a panel */
 #define ROWS_MAX 8 /* of a tile */
 #define DEPTH 512  /* pairs in one go: a panel of them stays in the L2 */
-#define AHEAD 8 /* rows of a transposed A that are asked for before their use */
 
 /* --- tiles ------------------------------------------------------------------ */
 
@@ -127,7 +126,7 @@ static void (*const tiles[WIDE + 1][ROWS_MAX + 1])(const tile *t) = {
 static const size_t rows_of[WIDE + 1] = { 0, 8, 8, 8, 6, 5 };
 static const size_t rows_of_turned[WIDE + 1] = { 0, 8, 8, 8, 4, 4 };
 
-/* --- running ------------------------------------------------------------------ */
+/* --- a turned A ---------------------------------------------------------------- */
 
 /* Words of a group. It is an odd number of cache lines, since groups are written
    side by side: a power of two would put all of them into the same places. */
@@ -136,21 +135,32 @@ static size_t group_len(const fl_gemm_shape *s)
     return (fl_bf16_pairs((size_t)s->k) | 1) * LANES;
 }
 
-/* Rows [at, at + m) of a transposed A, LANES rows after the other, each group as
-   its pairs. */
-static void pack_a(const fl_gemm_shape *s, const uint16_t *a, size_t at,
-                   size_t m, uint32_t *to)
+static void zero_gaps(const fl_gemm_shape *s, uint32_t *turned)
 {
-    size_t k = (size_t)s->k, ld = (size_t)s->lda;
+    size_t len = group_len(s), used = fl_bf16_pairs((size_t)s->k) * LANES;
 
-    for (size_t p = 0; p < k; p += 2, to += LANES) {
-        ask_pair(s, a + at, p + AHEAD, m);
-        for (size_t i = 0; i < m; i += LANES)
-            _mm512_storeu_si512(to + i / LANES * group_len(s),
-                                pairs_at(a, p * ld + at + i, ld, first16(m - i),
-                                         p + 1 < k, false));
-    }
+    for (size_t col = 0; col < (size_t)s->m; col += LANES, turned += len)
+        for (size_t i = used; i < len; i += LANES)
+            _mm512_storeu_si512(turned + i, _mm512_setzero_si512());
 }
+
+static void vectors_turn_rows(const fl_bf16_product *p, const uint16_t *rows,
+                              int64_t lo, int64_t hi, void *turned)
+{
+    size_t cols = (size_t)p->s.m, ld = (size_t)p->s.lda;
+    uint32_t *to = (uint32_t *)turned + (size_t)lo / 2 * LANES;
+
+    for (int64_t i = lo; i < hi; i += 2, to += LANES)
+        for (size_t col = 0; col < cols; col += LANES)
+            _mm512_storeu_si512(to + col / LANES * group_len(&p->s),
+                                pairs_at(rows, (size_t)(i - lo) * ld + col, ld,
+                                         first16(cols - col), i + 1 < hi,
+                                         false));
+    if (hi == p->s.k)
+        zero_gaps(&p->s, turned);
+}
+
+/* --- running ------------------------------------------------------------------ */
 
 /* A part of C and of the sums. */
 typedef struct part {
@@ -218,15 +228,12 @@ static void vectors_rows(const fl_bf16_product *p, int64_t lo, int64_t hi,
     const fl_gemm_shape *s = &p->s;
 
     for (int64_t i = lo; i < hi; i += FL_GEMM_BLOCK) {
-        part x = { .s = s,
-                   .b = panels_of(s),
-                   .a = (const char *)(args->a + i * s->lda) };
+        part x = { .s = s, .b = panels_of(s) };
 
         x.rows = (size_t)(hi - i < FL_GEMM_BLOCK ? hi - i : FL_GEMM_BLOCK);
-        if (s->ta) {
-            pack_a(s, args->a, (size_t)i, x.rows, args->room);
-            x.a = args->room;
-        }
+        x.a = s->ta ? (const char *)((const uint32_t *)(const void *)args->a +
+                                     (size_t)i / LANES * group_len(s))
+                    : (const char *)(args->a + i * s->lda);
         run_block(&x, args->packed, args->c + i * s->ldc);
     }
 }
@@ -239,21 +246,23 @@ static void vectors_pack_f32(const fl_bf16_product *p, const float *b,
     fl_bf16_panels_pack_f32(&to, &p->s, b, packed);
 }
 
-static void vectors_pack_bf16(const fl_bf16_product *p, const uint16_t *b,
-                              void *packed)
+static void vectors_pack_rows(const fl_bf16_product *p, const uint16_t *rows,
+                              int64_t lo, int64_t hi, void *packed)
 {
     fl_bf16_panels to = panels_of(&p->s);
 
-    fl_bf16_panels_pack_bf16(&to, &p->s, b, packed);
+    fl_bf16_panels_pack_rows(&to, (size_t)p->s.ldb, rows, (size_t)lo,
+                             (size_t)hi, packed);
 }
 
 static void vectors_size(fl_bf16_product *p)
 {
     fl_bf16_panels b = panels_of(&p->s);
-    size_t group_bytes = group_len(&p->s) * sizeof(uint32_t);
+    size_t n_groups = ((size_t)p->s.m + LANES - 1) / LANES;
 
     p->packed_bytes = fl_bf16_panels_bytes(&b);
-    p->room_bytes = p->s.ta ? FL_GEMM_BLOCK / LANES * group_bytes : 0;
+    if (p->s.ta)
+        p->turned_bytes = n_groups * group_len(&p->s) * sizeof(uint32_t);
 }
 
 const fl_bf16_way fl_bf16_vectors = {
@@ -262,6 +271,7 @@ const fl_bf16_way fl_bf16_vectors = {
     .narrow = fl_bf16_narrow_vectors,
     .size = vectors_size,
     .pack_f32 = vectors_pack_f32,
-    .pack_bf16 = vectors_pack_bf16,
+    .pack_rows = vectors_pack_rows,
+    .turn_rows = vectors_turn_rows,
     .rows = vectors_rows,
 };

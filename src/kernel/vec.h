@@ -74,6 +74,9 @@ typedef struct fl_softmax_of {
     F(void, act_grad, (T *dz, const T *dy, const T *y, size_t n, fl_act act))  \
     F(void, relu, (T *y, const T *x, size_t n))                                \
     F(void, relu_grad, (T *dx, const T *y, const T *dy, size_t n))             \
+    /* is[i] = y[i] > 0; and dx as relu_grad has it, from that */              \
+    F(void, positive, (uint8_t *is, const T *y, size_t n))                     \
+    F(void, keep_where, (T *dx, const uint8_t *is, const T *dy, size_t n))     \
     /* index of the first NaN or infinity, n when there is none */             \
     F(size_t, find_not_finite, (const T *x, size_t n))
 /* clang-format on */

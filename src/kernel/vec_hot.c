@@ -69,6 +69,19 @@ static double fold(double *lane, size_t n)
                                                                                \
             dx[i] = y[i] > 0 ? g : 0;                                          \
         })                                                                     \
+    }                                                                          \
+    static void positive_##t(uint8_t *is, const T *y, size_t n)                \
+    {                                                                          \
+        FL_FOR_EACH(i, n, is[i] = y[i] > 0;)                                   \
+    }                                                                          \
+    static void keep_where_##t(T *dx, const uint8_t *is, const T *dy,          \
+                               size_t n)                                       \
+    {                                                                          \
+        FL_FOR_EACH(i, n, {                                                    \
+            T g = dy[i];                                                       \
+                                                                               \
+            dx[i] = is[i] ? g : 0;                                             \
+        })                                                                     \
     }
 
 /* s + a b. The product of two floats is exact in double, so fusing it with the

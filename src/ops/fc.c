@@ -22,10 +22,6 @@ enum { INPUT, W, BIAS };
 enum { OUT, ROUNDED };
 enum { COL_DIMS, ACTIVATION, PRECISION };
 
-/* Rows that go through the backward sweep together: those of a layer of some
-   hundred columns stay in the first-level cache between its loops. */
-#define SWEEP_ROWS 16
-
 /* Columns that are computed together: a block of rows of them stays there until
    bias and activation have followed. */
 #define STRIP_COLS 2048
@@ -100,8 +96,9 @@ static size_t least(size_t x, size_t y)
         size_t n = (size_t)z->size.n;                                          \
                                                                                \
         for (size_t i = 0, rows; i < (size_t)z->size.m; i += rows) {           \
-            rows = (size_t)z->size.m - i < SWEEP_ROWS ? (size_t)z->size.m - i  \
-                                                      : SWEEP_ROWS;            \
+            rows = (size_t)z->size.m - i < FL_PRODUCT_STRIP                    \
+                       ? (size_t)z->size.m - i                                 \
+                       : FL_PRODUCT_STRIP;                                     \
             if (dz)                                                            \
                 fl_vec_##t()->act_grad(dz + i * n, dout + i * n, out + i * n,  \
                                        rows * n, z->act);                      \
@@ -128,15 +125,31 @@ FL_FLOATS(KERNELS)
 
 /* --- in bf16 ----------------------------------------------------------------- */
 
+/* Of Out the gradient of relu needs to know where it is positive. So that Out, which
+   is far longer, need not be kept, Rounded has this behind the bits of Input: a byte
+   for each. */
+static size_t positive_bytes(const fl_product *size, fl_act act)
+{
+    return act == FL_ACT_RELU ? (size_t)(size->m * size->n) : 0;
+}
+
+static size_t positive_at(const fc_job *z, size_t row)
+{
+    return fl_product_rounded_bytes(&z->size) + row * (size_t)z->size.n;
+}
+
 /* Bias and activation follow a block of Out. */
 static void finish_rows(const void *arg, size_t row, size_t rows)
 {
     const fl_op_ctx *c = arg;
     const fc_job *z = fl_op_workspace(c);
+    uint8_t *rounded = fl_out(c, ROUNDED);
     size_t n = (size_t)z->size.n;
+    float *out = (float *)fl_out(c, OUT) + row * n;
 
-    fl_vec_f32()->bias_act((float *)fl_out(c, OUT) + row * n, fl_in(c, BIAS),
-                           rows, n, n, z->act);
+    fl_vec_f32()->bias_act(out, fl_in(c, BIAS), rows, n, n, z->act);
+    if (rounded && z->act == FL_ACT_RELU)
+        fl_vec_f32()->positive(rounded + positive_at(z, row), out, rows * n);
 }
 
 static fl_status forward_bf16(fl_op_ctx *c, const fc_job *z)
@@ -144,7 +157,7 @@ static fl_status forward_bf16(fl_op_ctx *c, const fc_job *z)
     const fl_product_bf16 p = { .size = z->size,
                                 .x = fl_in(c, INPUT),
                                 .w = fl_in(c, W),
-                                .x16 = fl_out(c, ROUNDED),
+                                .rounded = fl_out(c, ROUNDED),
                                 .out = fl_out(c, OUT),
                                 .follow = finish_rows,
                                 .arg = c };
@@ -152,46 +165,65 @@ static fl_status forward_bf16(fl_op_ctx *c, const fc_job *z)
     return fl_product_bf16_run(c, &p);
 }
 
-/* The sweep, whose result is rounded while it is in the cache; `part` is room
-   for SWEEP_ROWS rows and one. */
-static void sweep_bf16(const fc_job *z, const fl_op_ctx *c, uint16_t *dz,
-                       float *part)
+/* The sweep of a strip, whose result is rounded while it is in the cache. */
+typedef struct strip {
+    const fl_op_ctx *c;
+    const fc_job *z;
+    float *db;   /* NULL: nobody wants it, or another share makes it */
+    float *part; /* room for a strip and a row */
+} strip;
+
+/* The derivative of the activation times dout, which may be dout itself. */
+static const float *act_grad_of(const strip *s, size_t row, size_t rows)
 {
-    const float *dout = fl_dout(c, OUT), *out = fl_saved_out(c, OUT);
-    float *db = c->ith ? NULL : fl_din(c, BIAS);
-    size_t n = (size_t)z->size.n;
-    fc_job some = *z;
+    const uint8_t *rounded = fl_saved_out(s->c, ROUNDED);
+    size_t n = (size_t)s->z->size.n;
+    const float *dout = (const float *)fl_dout(s->c, OUT) + row * n;
+    const float *out = fl_saved_out(s->c, OUT);
 
-    if (db)
-        memset(db, 0, n * sizeof(*db));
-    for (size_t i = 0, rows; i < (size_t)z->size.m; i += rows) {
-        bool is_bare = z->act == FL_ACT_NONE;
-        const float *from = is_bare ? dout + i * n : part;
+    if (s->z->act == FL_ACT_NONE)
+        return dout;
+    if (rounded && s->z->act == FL_ACT_RELU)
+        fl_vec_f32()->keep_where(s->part, rounded + positive_at(s->z, row),
+                                 dout, rows * n);
+    else
+        fl_vec_f32()->act_grad(s->part, dout, out + row * n, rows * n,
+                               s->z->act);
+    return s->part;
+}
 
-        rows = least((size_t)z->size.m - i, SWEEP_ROWS);
-        some.size.m = (int64_t)rows;
-        sweep_f32(&some, dout + i * n, is_bare ? NULL : out + i * n,
-                  is_bare ? NULL : part, db, part + SWEEP_ROWS * n);
-        fl_bf16_way_here()->narrow(dz + i * n, from, rows * n);
+static void round_rows(const void *arg, size_t row, size_t rows, uint16_t *to)
+{
+    const strip *s = arg;
+    size_t n = (size_t)s->z->size.n;
+    float *sum = s->part + FL_PRODUCT_STRIP * n;
+    const float *dz = act_grad_of(s, row, rows);
+
+    if (s->db) {
+        fl_vec_f32()->col_sum(sum, dz, rows, n, n);
+        fl_vec_f32()->add(s->db, s->db, sum, n);
     }
+    fl_bf16_way_here()->narrow(to, dz, rows * n);
 }
 
 static fl_status backward_bf16(fl_op_ctx *c, const fc_job *z)
 {
-    uint16_t *dz = fl_scratch(c, (size_t)(z->size.m * z->size.n) * sizeof(*dz));
-    float *part =
-        fl_scratch(c, (SWEEP_ROWS + 1) * (size_t)z->size.n * sizeof(*part));
+    size_t n = (size_t)z->size.n;
+    strip s = { .c = c, .z = z, .db = c->ith ? NULL : fl_din(c, BIAS) };
     const fl_product_bf16_back p = { .size = z->size,
                                      .x = fl_in(c, INPUT),
                                      .w = fl_in(c, W),
-                                     .x16 = fl_saved_out(c, ROUNDED),
-                                     .dout = dz,
+                                     .rounded = fl_saved_out(c, ROUNDED),
+                                     .round = round_rows,
+                                     .arg = &s,
                                      .dx = fl_din(c, INPUT),
                                      .dw = fl_din(c, W) };
 
-    if (!dz || !part)
+    s.part = fl_scratch(c, (FL_PRODUCT_STRIP + 1) * n * sizeof(*s.part));
+    if (!s.part)
         return FL_NOMEM(c);
-    sweep_bf16(z, c, dz, part);
+    if (s.db)
+        memset(s.db, 0, n * sizeof(*s.db));
     return fl_product_bf16_back_run(c, &p);
 }
 
@@ -310,10 +342,14 @@ static void infer_rounded(const fl_infer *c)
     const fl_shape *x = &t->shape;
     int cols = (int)fl_int(c, COL_DIMS);
     const fl_product size = { .m = fl_shape_count(x, 0, cols),
-                              .k = fl_shape_count(x, cols, x->rank) };
+                              .k = fl_shape_count(x, cols, x->rank),
+                              .n = fl_infer_in(c, W)->shape.dim[1] };
+    fl_act act;
 
-    fl_product_infer_rounded(
-        c, ROUNDED, fl_product_is_bf16(c->node, PRECISION, t->dtype), &size);
+    FL_ASSERT(parse_act(fl_str_attr(c, ACTIVATION), &act));
+    fl_product_infer_rounded(c, ROUNDED,
+                             fl_product_is_bf16(c->node, PRECISION, t->dtype),
+                             &size, positive_bytes(&size, act));
 }
 
 static fl_status fc_infer(fl_infer *c)
@@ -369,13 +405,16 @@ static fl_status fc_back(fl_op_ctx *c)
     return FL_OK;
 }
 
-/* Without an activation nothing of Out is in its gradient. */
+/* Without an activation nothing of Out is in its gradient, and of relu where
+   Rounded has it. */
 static unsigned fc_back_reads(const fl_op_node *n)
 {
-    unsigned uses =
-        fl_product_back_input(n, ROUNDED, PRECISION) | FL_USES_IN(W);
+    unsigned of_input = fl_product_back_input(n, ROUNDED, PRECISION);
+    const char *act = fl_attr_str(n, ACTIVATION);
+    bool is_kept = (of_input & FL_USES_OUT(ROUNDED)) && !strcmp(act, "relu");
+    bool needs_out = *act && !is_kept;
 
-    return *fl_attr_str(n, ACTIVATION) ? uses | FL_USES_OUT(OUT) : uses;
+    return of_input | FL_USES_IN(W) | (needs_out ? FL_USES_OUT(OUT) : 0);
 }
 
 static const fl_op_case fc_cases[] = {

@@ -76,7 +76,7 @@ static fl_status mul_infer(fl_infer *c)
     fl_product_infer_rounded(
         c, ROUNDED,
         fl_product_is_bf16(c->node, PRECISION, fl_infer_in(c, X)->dtype),
-        &(fl_product){ .m = fl_shape_count(x, 0, xc), .k = kx });
+        &(fl_product){ .m = fl_shape_count(x, 0, xc), .k = kx }, 0);
     fl_tensor_like(out, fl_infer_in(c, X));
     out->shape.rank = xc + y->rank - yc;
     for (int i = yc; i < y->rank; i++)
@@ -107,27 +107,33 @@ static fl_status forward_bf16(fl_op_ctx *c, const fl_product *z)
     const fl_product_bf16 p = { .size = *z,
                                 .x = fl_in(c, X),
                                 .w = fl_in(c, Y),
-                                .x16 = fl_out(c, ROUNDED),
+                                .rounded = fl_out(c, ROUNDED),
                                 .out = fl_out(c, OUT) };
 
     return fl_product_bf16_run(c, &p);
 }
 
+/* A part of the gradient of Out. */
+static void round_rows(const void *arg, size_t row, size_t rows, uint16_t *to)
+{
+    const fl_op_ctx *c = arg;
+    size_t n = (size_t)size_of(c).n;
+
+    fl_bf16_way_here()->narrow(to, (const float *)fl_dout(c, OUT) + row * n,
+                               rows * n);
+}
+
 static fl_status backward_bf16(fl_op_ctx *c, const fl_product *z)
 {
-    size_t len = (size_t)(z->m * z->n);
-    uint16_t *dout = fl_scratch(c, len * sizeof(*dout));
     const fl_product_bf16_back p = { .size = *z,
                                      .x = fl_in(c, X),
                                      .w = fl_in(c, Y),
-                                     .x16 = fl_saved_out(c, ROUNDED),
-                                     .dout = dout,
+                                     .rounded = fl_saved_out(c, ROUNDED),
+                                     .round = round_rows,
+                                     .arg = c,
                                      .dx = fl_din(c, X),
                                      .dw = fl_din(c, Y) };
 
-    if (!dout)
-        return FL_NOMEM(c);
-    fl_bf16_way_here()->narrow(dout, fl_dout(c, OUT), len);
     return fl_product_bf16_back_run(c, &p);
 }
 

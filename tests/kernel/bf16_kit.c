@@ -150,7 +150,9 @@ static void sides_free(sides *x)
 
 /* --- products ------------------------------------------------------------- */
 
-/* B, and what packs it. */
+#define STRIP 6 /* rows of B that are packed together */
+
+/* B, and what packs it; of bf16 it is not transposed. */
 typedef struct source {
     const void *b;
     bool is_f32;
@@ -163,6 +165,31 @@ static void check_gaps(const fl_gemm_shape *s, const float *c)
         check_poison((const void *)(c + s->n), (const void *)(c + s->ldc));
 }
 
+static int64_t least(int64_t x, int64_t y)
+{
+    return x < y ? x : y;
+}
+
+static void pack(const fl_bf16_product *p, source from, void *packed)
+{
+    const uint16_t *b = from.b;
+
+    if (from.is_f32) {
+        p->way->pack_f32(p, from.b, packed);
+        return;
+    }
+    for (int64_t i = 0; i < p->s.k; i += STRIP)
+        p->way->pack_rows(p, b + i * p->s.ldb, i, least(i + STRIP, p->s.k),
+                          packed);
+}
+
+static void turn(const fl_bf16_product *p, const uint16_t *a, void *turned)
+{
+    for (int64_t i = 0; p->s.ta && i < p->s.k; i += FL_GEMM_BLOCK)
+        p->way->turn_rows(p, a + i * p->s.lda, i,
+                          least(i + FL_GEMM_BLOCK, p->s.k), turned);
+}
+
 /* So many rows at a time. */
 static watched product(const fl_bf16_way *way, const fl_gemm_shape *s,
                        const uint16_t *a, source from, int64_t rows)
@@ -170,19 +197,20 @@ static watched product(const fl_bf16_way *way, const fl_gemm_shape *s,
     fl_bf16_product p = fl_bf16_product_of(way, s);
     watched packed = watched_new(p.packed_bytes, LINE);
     watched room = watched_new(p.room_bytes, LINE);
+    watched turned = watched_new(p.turned_bytes, LINE);
     watched c =
         watched_new(len_of(s->m, s->n, s->ldc) * sizeof(float), sizeof(float));
-    fl_bf16_args args = { a, packed.data, c.data, room.data };
+    fl_bf16_args args = { s->ta ? turned.data : a, packed.data, c.data,
+                          room.data };
 
-    if (from.is_f32)
-        way->pack_f32(&p, from.b, packed.data);
-    else
-        way->pack_bf16(&p, from.b, packed.data);
+    pack(&p, from, packed.data);
+    turn(&p, a, turned.data);
     for (int64_t lo = 0; lo < s->m; lo += rows)
-        way->rows(&p, lo, s->m - lo < rows ? s->m : lo + rows, &args);
+        way->rows(&p, lo, least(lo + rows, s->m), &args);
     check_gaps(s, c.data);
     watched_free(&packed);
     watched_free(&room);
+    watched_free(&turned);
     return c;
 }
 
@@ -241,9 +269,9 @@ static void check_sums(const fl_gemm_shape *s, const sides *x, const float *c)
 void bf16_check_product(const fl_bf16_way *way, const fl_gemm_shape *s)
 {
     sides x = sides_new(way, s);
-    watched c = product(way, s, x.a.bits, (source){ x.b.x, true }, s->m);
-    watched again =
-        product(way, s, x.a.bits, (source){ x.b.bits, false }, s->m);
+    source f32 = { x.b.x, true }, bf16 = { x.b.bits, false };
+    watched c = product(way, s, x.a.bits, f32, s->m);
+    watched again = product(way, s, x.a.bits, s->tb ? f32 : bf16, s->m);
 
     check_sums(s, &x, c.data);
     check_equal(&c, &again);

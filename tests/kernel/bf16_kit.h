@@ -21,7 +21,8 @@ void bf16_multiply(const fl_bf16_way *way, const fl_gemm_shape *s,
                    const uint16_t *a, const uint16_t *b, float *c);
 
 /* Against a sum in double of the rounded numbers and of the numbers as they
-   were, with B packed from f32; from bf16 it comes out bit by bit alike. */
+   were, with B packed from f32; from bf16, where B is not transposed, it comes
+   out bit by bit alike. */
 void bf16_check_product(const fl_bf16_way *way, const fl_gemm_shape *s);
 
 /* A block of rows at a time, bit by bit. */

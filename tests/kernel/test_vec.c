@@ -63,6 +63,7 @@ static double slope(double y, fl_act act)
     {                                                                          \
         T *x = samples_##t(1, n), *y = samples_##t(2, n);                      \
         T *z = samples_##t(3, n);                                              \
+        uint8_t is[LEN_MAX];                                                   \
         double sum = 0, dot = 0;                                               \
                                                                                \
         v->add(z, x, y, n);                                                    \
@@ -87,6 +88,10 @@ static double slope(double y, fl_act act)
         v->relu_grad(z, x, y, n);                                              \
         for (size_t i = 0; i < n; i++)                                         \
             assert_true(z[i] == (x[i] > 0 ? y[i] : 0));                        \
+        v->positive(is, x, n);                                                 \
+        v->keep_where(z, is, y, n);                                            \
+        for (size_t i = 0; i < n; i++)                                         \
+            assert_true(is[i] == (x[i] > 0) && z[i] == (is[i] ? y[i] : 0));    \
         for (size_t i = 0; i < n; i++) {                                       \
             sum += (double)x[i];                                               \
             dot += (double)x[i] * (double)y[i];                                \
