@@ -129,7 +129,6 @@ static void measure_lines(const ctr_data *d)
         .name = ".small",
         .work = &lines_work,
         .task = &task,
-        .is_usual = true,
         .geo_period = GEO_PERIOD,
         .warm_batches = LINES_BATCHES,
         .turn_batches = LINES_BATCHES,

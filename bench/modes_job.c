@@ -35,8 +35,6 @@ static fl_ctx *make_ctx(const job_spec *s)
 
     snprintf(period, sizeof period, "%d", s->geo_period);
     bench_check(fl_ctx_set(c, "geo_need_push_nums", period), "settings");
-    bench_check(fl_ctx_set(c, "server_threads", s->is_usual ? "0" : "1"),
-                "settings");
     /* With more processes than cores some are slow; none is lost. */
     bench_check(fl_ctx_set(c, "suspect_ms", "60000"), "settings");
     bench_check(fl_ctx_set(c, "join_token", "bench"), "settings");

@@ -32,8 +32,6 @@ struct job_spec {
     const char *mode;
     int n_servers, n_trainers; /* no servers: workers serve */
     bool is_tcp;               /* local_transport=off */
-    bool is_usual;             /* servers have a thread per core, as by default;
-                                  else one */
     const char *wire;          /* wire_pull and wire_push; NULL: f32 */
     const char *precision;     /* of products; NULL: f32 */
     bool is_on_hosts;          /* of the network that modes_link.sh has made */

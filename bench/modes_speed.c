@@ -90,7 +90,6 @@ static void start_jobs(group *g, const speed_course *c, const shape *is)
                                             .is_tcp = is->is_tcp,
                                             .geo_period = c->geo_period,
                                             .seed = SEED,
-                                            .is_usual = c->is_usual,
                                             .precision = c->precision,
                                             .work = c->work,
                                             .task = c->task });

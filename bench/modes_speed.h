@@ -20,8 +20,7 @@ typedef struct speed_course {
     const char *name; /* between mode and shape: "" or ".small" */
     const job_work *work;
     const void *task;
-    bool is_usual;                     /* of jobs, as is what follows */
-    const char *precision;             /* NULL: f32 */
+    const char *precision;             /* of jobs; NULL: f32 */
     int geo_period;                    /* batches of a trainer */
     size_t warm_batches, turn_batches; /* the same */
     alone_spec refs[SPEED_REFS];       /* one without a name is not there */
