@@ -55,10 +55,20 @@ static fl_status grow(fl_unique *u, size_t cap)
    or their hashes, at home where the top bits say. */
 typedef enum numbered { IDS, HASHES } numbered;
 
-/* The loop itself; returns how many are different. */
+/* What a slot says, or would if the next one to be found were put there. */
+static inline uint32_t number_in(uint32_t slot, uint32_t n_found)
+{
+    uint32_t is_free = -(uint32_t)(slot == 0);
+
+    return slot + ((n_found + 1) & is_free);
+}
+
+/* The loop itself; returns how many are different. Whether an id is new cannot be
+   foreseen, so there is no jump: it is written as if it were. One more is written
+   than there are. */
 static inline size_t number(uint32_t *restrict slots, size_t cap, numbered what,
                             const uint64_t *restrict ids, size_t n,
-                            uint64_t *restrict found, uint32_t *restrict index)
+                            uint64_t *found, uint32_t *restrict index)
 {
     const int shift = what == IDS ? 0 : __builtin_clzll(cap) + 1;
     uint32_t n_found = 0;
@@ -69,12 +79,14 @@ static inline size_t number(uint32_t *restrict slots, size_t cap, numbered what,
         size_t at = hash >> shift & (cap - 1);
         uint32_t s;
 
-        while ((s = slots[at]) != 0 && found[s - 1] != it)
+        found[n_found] = it;
+        s = number_in(slots[at], n_found);
+        while (found[s - 1] != it) {
             at = (at + 1) & (cap - 1);
-        if (s == 0) {
-            found[n_found] = it;
-            slots[at] = s = ++n_found;
+            s = number_in(slots[at], n_found);
         }
+        slots[at] = s;
+        n_found += s > n_found;
         index[i] = s - 1;
     }
     return n_found;
@@ -113,21 +125,35 @@ static void read_slots(const uint32_t *restrict slots, size_t cap,
     }
 }
 
+/* Puts number i, whose hash is less than the one before it, where it belongs among
+   those. */
+static void put_back(const ordered *o, size_t i, uint64_t hash,
+                     uint64_t *restrict hashes)
+{
+    uint32_t number = o->numbers[i];
+
+    for (; i && hashes[i - 1] > hash; i--) {
+        hashes[i] = hashes[i - 1];
+        o->numbers[i] = o->numbers[i - 1];
+    }
+    hashes[i] = hash;
+    o->numbers[i] = number;
+}
+
 /* What did not stand at home is a few places away from its own. */
 static void put_in_order(const ordered *o, size_t n_keys,
                          uint64_t *restrict hashes)
 {
-    for (size_t i = 0; i < n_keys; i++) {
-        uint32_t number = o->numbers[i];
-        uint64_t hash = o->found[number];
-        size_t at = i;
+    uint64_t last = 0;
 
-        for (; at && hashes[at - 1] > hash; at--) {
-            hashes[at] = hashes[at - 1];
-            o->numbers[at] = o->numbers[at - 1];
+    for (size_t i = 0; i < n_keys; i++) {
+        uint64_t hash = o->found[o->numbers[i]];
+
+        if (hash < last) {
+            put_back(o, i, hash, hashes);
+            continue;
         }
-        hashes[at] = hash;
-        o->numbers[at] = number;
+        hashes[i] = last = hash;
     }
 }
 
