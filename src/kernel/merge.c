@@ -85,12 +85,13 @@ static fl_status unite_keys(fl_merger *m, const fl_rows *b, size_t n_batches,
 
 /* Only what some batch has is added up. But a key that comes twice was seen
    twice, whether its batches say so or not. */
-static void choose_numbers(const fl_rows *b, size_t n_batches, sums *s)
+static void choose_numbers(const fl_merger *m, const fl_rows *b,
+                           size_t n_batches, sums *s)
 {
-    bool repeats = n_batches > 1 || !b->merged;
+    bool repeats = (n_batches > 1 || !b->merged) && !m->values_only;
     bool shows = repeats, clicks = false, counts = repeats;
 
-    for (size_t i = 0; i < n_batches; i++) {
+    for (size_t i = 0; i < n_batches && !m->values_only; i++) {
         shows |= b[i].shows != NULL;
         clicks |= b[i].clicks != NULL;
         counts |= b[i].counts != NULL;
@@ -159,7 +160,7 @@ fl_status fl_merge_rows(fl_merger *m, const fl_rows *batches, size_t n_batches,
         return FL_OK;
     }
     FL_TRY(unite_keys(m, batches, n_batches, &s));
-    choose_numbers(batches, n_batches, &s);
+    choose_numbers(m, batches, n_batches, &s);
     FL_TRY(clear_sums(m, dim, &s));
     for (size_t i = 0; i < n_batches; at += batches[i++].n)
         add_batch(&s, &batches[i], s.index + at, dim);

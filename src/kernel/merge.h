@@ -15,6 +15,7 @@
 typedef struct fl_merger {
     fl_unique unique;
     fl_buf runs, keys, values;
+    bool values_only; /* nobody asks for shows, clicks and counts */
 } fl_merger;
 
 void fl_merger_release(fl_merger *m);

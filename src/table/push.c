@@ -120,6 +120,17 @@ static fl_status push_share(fl_table *t, int part, fl_split *d, void *arg)
     return fl_sweep(&s, &push, arg);
 }
 
+bool fl_table_heeds_counts(const fl_table *t)
+{
+    const fl_row_layout *l = &t->acc.layout;
+    fl_entry_kind kind = t->config.entry.kind;
+
+    for (int i = 0; i < l->n_fields; i++)
+        if (l->fields[i].role == FL_FIELD_STATISTIC)
+            return true;
+    return kind == FL_ENTRY_COUNT || kind == FL_ENTRY_SHOW_CLICK;
+}
+
 void fl_table_begin_push(fl_table *t, double lr, fl_hyper *out)
 {
     fl_lock(&t->mu);

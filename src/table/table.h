@@ -83,6 +83,9 @@ fl_status fl_table_create(fl_table **out, const fl_table_config *config);
 void fl_table_count(fl_table *t, fl_table_stats *out);
 void fl_table_destroy(fl_table *t);
 
+/* Does anything here depend on the shows, clicks and counts of a push? */
+bool fl_table_heeds_counts(const fl_table *t);
+
 /* A push in parts, which several threads may make at once: it begins with the
    settings of its step, whereby the rule's scalars go one step on, also when no
    part follows. A part is merged, its keys are below the height and in no other

@@ -122,6 +122,29 @@ static void counts_shows_and_clicks_are_added_up(void **state)
     assert_memory_equal(out.clicks, clicks, sizeof(clicks));
 }
 
+static void numbers_that_nobody_asks_for_are_left_out(void **state)
+{
+    const uint64_t keys[] = { 1, 2 };
+    const float x[] = { 1, 2, 3, 4 }, shows[] = { 3, 4 };
+    const float want[] = { 2, 4, 6, 8 };
+    fl_rows p = { .keys = keys,
+                  .values = x,
+                  .shows = shows,
+                  .n = 2,
+                  .merged = true,
+                  .dim = DIM,
+                  .scale = 1 };
+    fl_merger *m = *state;
+    fl_rows out;
+
+    m->values_only = true;
+    assert_int_equal(fl_merge_rows(m, (fl_rows[]){ p, p }, 2, &out), FL_OK);
+    assert_memory_equal(out.values, want, sizeof(want));
+    assert_null(out.shows);
+    assert_null(out.clicks);
+    assert_null(out.counts);
+}
+
 static void equal_keys_of_one_batch_are_added_up(void **state)
 {
     const uint64_t all[] = { 4, 7, 4 }, keys[] = { 4, 7 };
@@ -221,6 +244,8 @@ int main(void)
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(counts_shows_and_clicks_are_added_up,
                                         set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            numbers_that_nobody_asks_for_are_left_out, set_up, tear_down),
         cmocka_unit_test_setup_teardown(equal_keys_of_one_batch_are_added_up,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(batches_may_be_empty, set_up,

@@ -363,6 +363,35 @@ static void a_push_of_another_width_is_refused(void **state)
     fl_table_destroy(t);
 }
 
+static bool heeds_counts(fl_entry_kind kind, const char *accessor)
+{
+    fl_table_config config = {
+        .name = "doors",
+        .dim = DIM,
+        .init = { .kind = FL_INIT_CONSTANT },
+        .accessor = accessor,
+        .entry = { kind, 1 },
+    };
+    fl_table *t;
+    bool yes;
+
+    fl_table_config_ctr(&config);
+    assert_ok(fl_table_create(&t, &config));
+    yes = fl_table_heeds_counts(t);
+    fl_table_destroy(t);
+    return yes;
+}
+
+static void counts_of_a_push_are_for_filters_and_statistics(void **state)
+{
+    (void)state;
+    assert_false(heeds_counts(FL_ENTRY_NONE, "plain"));
+    assert_false(heeds_counts(FL_ENTRY_PROBABILITY, "plain"));
+    assert_true(heeds_counts(FL_ENTRY_COUNT, "plain"));
+    assert_true(heeds_counts(FL_ENTRY_SHOW_CLICK, "plain"));
+    assert_true(heeds_counts(FL_ENTRY_NONE, "ctr"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -371,6 +400,7 @@ int main(void)
         cmocka_unit_test(a_count_filter_admits_at_the_nth_push),
         cmocka_unit_test(a_count_filter_counts_what_the_push_says),
         cmocka_unit_test(repeats_in_a_push_count_each),
+        cmocka_unit_test(counts_of_a_push_are_for_filters_and_statistics),
         cmocka_unit_test(pulls_do_not_count),
         cmocka_unit_test(show_click_admits_by_score),
         cmocka_unit_test(probability_admits_its_share_once_and_for_all),

@@ -219,6 +219,7 @@ static fl_status apply_part(fl_round_work *w, target *t, uint32_t part, desk *d)
     fl_rows merged;
 
     d->batches.len = 0;
+    d->merger.values_only = !fl_table_heeds_counts(t->table);
     for (size_t i = 0; i < t->n; i++) {
         fl_rows rows = t->pieces[i].rows->parts[part];
 
