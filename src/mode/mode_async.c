@@ -63,13 +63,19 @@ struct variable {
     message *free; /* guarded by mu */
 };
 
-/* Pulls all dense parameters into memory of its own, from where they are copied
-   when all are there; in the client's loop, at its own pace. */
+/* A block of a parameter. */
+typedef struct spot {
+    const fl_dist_param *param;
+    uint64_t from, n;
+} spot;
+
+/* Pulls all dense parameters, in the client's loop, at its own pace. Blocks are
+   copied to where training reads them as they come. */
 typedef struct receiver {
-    float *values; /* of the request while one is under way */
-    size_t n_values;
-    fl_cluster_blocks blocks;
-    uint64_t n_before; /* a pull follows so many merged gradients */
+    FL_VEC(fl_client_block) blocks;
+    FL_VEC(spot) spots; /* of these blocks */
+    fl_buf decoded;     /* in the loop */
+    uint64_t n_before;  /* a pull follows so many merged gradients */
     fl_mutex mu;
     fl_cond cond;
     uint64_t n_sent;              /* guarded by mu */
@@ -102,10 +108,11 @@ static void overwrite(float *to, const float *from, size_t n)
     fl_rows_f32()->gather(to, n, from, &first, 1, n);
 }
 
-/* A parameter that the scope does not have is read by nobody here. */
-static fl_status store_param(async_comm *a, const fl_dist_param *p,
-                             const float *values)
+/* Numbers [from, from + n) of a parameter. One that the scope does not have is read
+   by nobody here. */
+static fl_status store_part(async_comm *a, const spot *at, const float *values)
 {
+    const fl_dist_param *p = at->param;
     fl_tensor t;
 
     if (!fl_scope_find(fl_cluster_scope(a->port.cluster), p->name, &t))
@@ -116,33 +123,46 @@ static fl_status store_param(async_comm *a, const fl_dist_param *p,
                 " numbers of type f32, and here it has another size or type; "
                 "run the trainer's startup program",
                 p->name, p->n);
-    overwrite(t.data, values, (size_t)p->n);
+    overwrite((float *)t.data + at->from, values, (size_t)at->n);
     return FL_OK;
 }
 
-static fl_status store_all(async_comm *a)
+static fl_status store_param(async_comm *a, const fl_dist_param *p,
+                             const float *values)
 {
-    const float *at = a->receiver.values;
-
-    for (size_t i = 0; i < a->dist->params.len; i++) {
-        const fl_dist_param *p = &a->dist->params.data[i];
-
-        FL_TRY(store_param(a, p, at));
-        at += p->n;
-    }
-    return FL_OK;
+    return store_part(a, &(spot){ .param = p, .n = p->n }, values);
 }
 
 /* --- the receiver --------------------------------------------------------- */
 
+/* Values that travel as they are have the alignment of floats. */
+static fl_status store_block(void *arg, size_t i, fl_codec codec,
+                             const void *values)
+{
+    async_comm *a = arg;
+    const spot *at = &a->receiver.spots.data[i];
+    float *decoded;
+
+    if (codec == FL_CODEC_F32)
+        return store_part(a, at, values);
+    decoded = fl_buf_reserve(&a->receiver.decoded, at->n * sizeof(*decoded));
+    if (!decoded)
+        FL_FAIL(FL_ERR_NOMEM,
+                "parameter %s: no memory for %" PRIu64 " numbers that came",
+                at->param->name, at->n);
+    fl_codec_decode(codec, values, (size_t)at->n, decoded);
+    return store_part(a, at, decoded);
+}
+
 static fl_status begin_pull_all(async_comm *a, fl_codec codec,
                                 fl_client_done done, void *arg)
 {
-    const fl_cluster_blocks *b = &a->receiver.blocks;
+    const receiver *r = &a->receiver;
 
-    return fl_client_pull_blocks_coded(fl_cluster_client(a->port.cluster),
-                                       codec, b->blocks.data, b->data.data,
-                                       b->blocks.len, (fl_ending){ done, arg });
+    return fl_client_pull_blocks_into(fl_cluster_client(a->port.cluster), codec,
+                                      r->blocks.data, r->blocks.len,
+                                      &(fl_client_store){ store_block, a },
+                                      (fl_ending){ done, arg });
 }
 
 static bool is_due(const receiver *r)
@@ -160,24 +180,14 @@ static bool begin_if_due(receiver *r)
     return true;
 }
 
-static fl_status store_received(async_comm *a)
-{
-    uint64_t since = fl_timeline_now();
-    fl_status st = store_all(a);
-
-    fl_timeline_add("queue", "store parameters", NULL, since);
-    return st;
-}
-
 /* In the loop. Whoever waits may free the backend from the unlock on. */
 static void on_received(void *arg, fl_status st)
 {
     async_comm *a = arg;
     receiver *r = &a->receiver;
 
-    st = st ? fl_err_ctx(st, "pulling parameters") : store_received(a);
     if (st)
-        fl_queues_fail(a->queues, st);
+        fl_queues_fail(a->queues, fl_err_ctx(st, "pulling parameters"));
     fl_lock(&r->mu);
     r->is_under_way = false;
     fl_cond_wake_all(&r->cond);
@@ -215,43 +225,6 @@ static void receive_if_due(async_comm *a)
         receive(a);
 }
 
-/* Memory for all parameters, made by the first that needs it. Under mu, or when
-   nothing is received any more. */
-static fl_status prepare_receiver(async_comm *a)
-{
-    receiver *r = &a->receiver;
-    float *at;
-
-    if (r->values || !r->n_values)
-        return FL_OK;
-    r->values = fl_try_alloc(r->n_values * sizeof(float));
-    if (!r->values)
-        FL_FAIL(FL_ERR_NOMEM,
-                "no memory to receive dense parameters of %zu numbers",
-                r->n_values);
-    at = r->values;
-    for (size_t i = 0; i < a->dist->params.len; i++) {
-        const fl_dist_param *p = &a->dist->params.data[i];
-
-        fl_cluster_blocks_add(&r->blocks, a->port.cluster, p, at);
-        at += p->n;
-    }
-    return FL_OK;
-}
-
-static fl_status start_receiver(async_comm *a)
-{
-    receiver *r = &a->receiver;
-    fl_status st;
-
-    if (!a->has_receiver)
-        return FL_OK;
-    fl_lock(&r->mu);
-    st = prepare_receiver(a);
-    fl_unlock(&r->mu);
-    return st;
-}
-
 static void end_receiver(receiver *r)
 {
     fl_lock(&r->mu);
@@ -276,14 +249,13 @@ static fl_status receive_last(async_comm *a)
 
     if (!a->dist->params.len || !atomic_load(&a->is_connected))
         return FL_OK;
-    FL_TRY(prepare_receiver(a));
     fl_latch_init(&w, fl_client_poller(fl_cluster_client(a->port.cluster)));
     fl_latch_add(&w);
     st = begin_pull_all(a, FL_CODEC_F32, fl_latch_done, &w);
     if (!st)
         st = fl_latch_wait(&w);
     fl_latch_release(&w);
-    return st ? st : store_all(a);
+    return st;
 }
 
 /* --- sending -------------------------------------------------------------- */
@@ -516,7 +488,6 @@ static fl_status async_send(fl_comm *c, fl_comm_call *r)
     FL_TRY(connect(a));
     FL_TRY(
         fl_cluster_param(a->port.cluster, r->values->param, r->values->n, &p));
-    FL_TRY(start_receiver(a));
     v = &a->variables[a->dist->tables.len + (size_t)(p - a->dist->params.data)];
     FL_TRY(fl_gradient_of_param(&v->pool, r->values, &g));
     return hand_over(v, g, &r->answer);
@@ -593,8 +564,9 @@ static void release_variable(variable *v)
 
 static void release_receiver(receiver *r)
 {
-    fl_data_free(r->values, r->n_values * sizeof(float));
-    fl_cluster_blocks_release(&r->blocks);
+    fl_vec_release(&r->blocks);
+    fl_vec_release(&r->spots);
+    fl_buf_release(&r->decoded);
     fl_cond_release(&r->cond);
     fl_mutex_release(&r->mu);
 }
@@ -640,6 +612,18 @@ static void init_variables(async_comm *a)
     }
 }
 
+static void list_blocks(receiver *r, const fl_dist *d, const fl_dist_param *p)
+{
+    const fl_dist_block *from = d->blocks.data + p->first_block;
+
+    for (size_t i = 0; i < p->n_blocks; i++) {
+        fl_client_block block = { from[i].number, from[i].server, from[i].n };
+
+        fl_vec_push(&r->blocks, block);
+        fl_vec_push(&r->spots, ((spot){ p, from[i].from, from[i].n }));
+    }
+}
+
 static void init_receiver(async_comm *a, const fl_conf *conf)
 {
     receiver *r = &a->receiver;
@@ -647,7 +631,7 @@ static void init_receiver(async_comm *a, const fl_conf *conf)
     fl_mutex_init(&r->mu);
     fl_cond_init(&r->cond);
     for (size_t i = 0; i < a->dist->params.len; i++)
-        r->n_values += (size_t)a->dist->params.data[i].n;
+        list_blocks(r, a->dist, &a->dist->params.data[i]);
     r->n_before =
         or_cpu_num(conf, conf->communicator_min_send_grad_num_before_recv) *
         a->dist->params.len;

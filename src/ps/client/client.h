@@ -142,6 +142,19 @@ fl_status fl_client_pull_blocks_coded(fl_client *c, fl_codec codec,
                                       const fl_client_block *blocks,
                                       float *const *out, size_t n,
                                       fl_ending ending);
+/* What takes the values of blocks[i] as they arrive, in the loop; the bytes are
+   borrowed. */
+typedef struct fl_client_store {
+    fl_status (*store)(void *arg, size_t i, fl_codec codec, const void *values);
+    void *arg;
+} fl_client_store;
+
+/* The same for values whose place is known when they are there. */
+FL_MUST_CHECK
+fl_status fl_client_pull_blocks_into(fl_client *c, fl_codec codec,
+                                     const fl_client_block *blocks, size_t n,
+                                     const fl_client_store *store,
+                                     fl_ending ending);
 /* PUSH_DENSE or ASSIGN_DENSE. */
 FL_MUST_CHECK
 fl_status fl_client_send_blocks(fl_client *c, uint16_t type,

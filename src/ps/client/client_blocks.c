@@ -16,8 +16,9 @@ _Static_assert(FL_SMALL_BLOCKS_BYTES / BLOCK_BYTES <= FL_ITEMS_MAX,
 /* What a request is about. */
 typedef struct lists {
     const fl_client_block *blocks;
-    float *const *out;          /* to be filled, */
-    const float *const *values; /* or to be sent */
+    float *const *out;            /* to be filled, */
+    const fl_client_store *store; /* to be taken, */
+    const float *const *values;   /* or to be sent */
     size_t n;
     fl_codec codec;
     const fl_client_round *round; /* of APPLY and ROUND */
@@ -73,13 +74,28 @@ static fl_status check_blocks(const fl_client *c, uint16_t type,
 static void expect_blocks(fl_request_part *p, const lists *l)
 {
     for (size_t i = 0; i < l->n; i++) {
-        fl_block_out out = { p->server, l->out[i], l->blocks[i].n, l->codec };
+        fl_block_out out = { .server = p->server,
+                             .number = i,
+                             .out = l->store ? NULL : l->out[i],
+                             .n = l->blocks[i].n,
+                             .codec = l->codec };
 
         if (l->blocks[i].server != p->server)
             continue;
         fl_vec_push(&p->request->blocks.outs, out);
         p->reply_bytes += fl_codec_bytes(out.codec, out.n);
     }
+}
+
+static fl_status take_block(const fl_request *r, const fl_block_out *b,
+                            const uint8_t *values)
+{
+    const fl_client_store *s = &r->blocks.store;
+
+    if (!b->out)
+        return s->store(s->arg, b->number, b->codec, values);
+    fl_codec_decode(b->codec, values, (size_t)b->n, b->out);
+    return FL_OK;
 }
 
 static fl_status take_blocks(fl_request *r, const fl_request_part *p)
@@ -92,7 +108,7 @@ static fl_status take_blocks(fl_request *r, const fl_request_part *p)
 
         if (b->server != p->server)
             continue;
-        fl_codec_decode(b->codec, values, (size_t)b->n, b->out);
+        FL_TRY(take_block(r, b, values));
         values += fl_codec_bytes(b->codec, b->n);
     }
     return FL_OK;
@@ -138,20 +154,38 @@ fl_status fl_client_pull_blocks(fl_client *c, const fl_client_block *blocks,
     return fl_client_pull_blocks_coded(c, FL_CODEC_F32, blocks, out, n, ending);
 }
 
+static fl_status pull_blocks(fl_client *c, const lists *l, fl_ending ending)
+{
+    fl_request_spec spec = { .type = FL_MSG_PULL_DENSE, .ending = ending };
+    fl_request *r;
+
+    FL_TRY(check_blocks(c, spec.type, l->blocks, l->n));
+    FL_TRY(fl_request_begin(c, &spec, &r));
+    r->on_part = take_blocks;
+    if (l->store)
+        r->blocks.store = *l->store;
+    fill_parts(r, l, fill_pull);
+    return fl_request_end(r);
+}
+
 fl_status fl_client_pull_blocks_coded(fl_client *c, fl_codec codec,
                                       const fl_client_block *blocks,
                                       float *const *out, size_t n,
                                       fl_ending ending)
 {
-    fl_request_spec spec = { .type = FL_MSG_PULL_DENSE, .ending = ending };
-    lists l = { .blocks = blocks, .out = out, .n = n, .codec = codec };
-    fl_request *r;
+    return pull_blocks(
+        c, &(lists){ .blocks = blocks, .out = out, .n = n, .codec = codec },
+        ending);
+}
 
-    FL_TRY(check_blocks(c, spec.type, blocks, n));
-    FL_TRY(fl_request_begin(c, &spec, &r));
-    r->on_part = take_blocks;
-    fill_parts(r, &l, fill_pull);
-    return fl_request_end(r);
+fl_status fl_client_pull_blocks_into(fl_client *c, fl_codec codec,
+                                     const fl_client_block *blocks, size_t n,
+                                     const fl_client_store *store,
+                                     fl_ending ending)
+{
+    return pull_blocks(
+        c, &(lists){ .blocks = blocks, .store = store, .n = n, .codec = codec },
+        ending);
 }
 
 /* The values of a block as they travel: where the caller has them, or at a place

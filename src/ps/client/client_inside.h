@@ -66,7 +66,8 @@ typedef struct fl_request_rows {
 /* Where the values of a block go when its server has answered. */
 typedef struct fl_block_out {
     int server;
-    float *out;
+    size_t number; /* in the caller's list */
+    float *out;    /* NULL: the store takes them */
     uint64_t n;
     fl_codec codec;
 } fl_block_out;
@@ -76,6 +77,7 @@ typedef struct fl_request_blocks {
     FL_VEC(fl_client_block) sent; /* with values, */
     FL_VEC(const float *) values; /* which are borrowed */
     FL_VEC(fl_block_out) outs;    /* in the order of replies */
+    fl_client_store store;        /* of those without memory */
     FL_VEC(fl_block_item) items;  /* of one server */
     fl_buf coded;                 /* values as they travel */
 } fl_request_blocks;
