@@ -452,11 +452,13 @@ static const fl_op_case fc_cases[] = {
 
 const fl_op fl_op_fc = {
     .name = "fc",
-    .doc = "Out = act(Input W + Bias), Input seen as a matrix whose rows are "
-           "its first in_num_col_dims dimensions; activation_type is \"\", "
-           "relu, sigmoid or tanh; the gradient of relu at 0 is 0; with "
-           "precision=bf16 operands of f32 are rounded to it on their way into "
-           "the products, and Rounded keeps those of Input for the gradient",
+    .doc =
+        "Out = act(Input W + Bias), Input seen as a matrix whose rows are "
+        "its first in_num_col_dims dimensions; activation_type is \"\", "
+        "relu, sigmoid or tanh; the gradient of relu at 0 is 0; with "
+        "precision=bf16 operands of f32 are rounded to it on their way into "
+        "the products, and Rounded keeps for the gradient those of Input and "
+        "where relu's sums were positive",
     .in = { { "Input", 0 }, { "W", 0 }, { "Bias", FL_OP_SLOT_OPTIONAL } },
     .out = { { "Out", 0 }, { "Rounded", FL_OP_SLOT_BYPRODUCT } },
     .attrs = { { "in_num_col_dims", FL_ATTR_INT, "1" },
