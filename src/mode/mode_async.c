@@ -35,6 +35,12 @@
 #define NAP_NS UINT64_C(10000000)
 #define GROUP_MAX 8 /* batches whose rows are pulled together */
 
+/* Batches of a process that wait until their gradients are applied, and fresh
+   parameters are there. The first steps of adagrad and adam are the longest:
+   several from one place lead far beyond what they were for, and units that
+   never fire again learn nothing for the rest of training. */
+#define N_FIRST 16
+
 typedef struct async_comm async_comm;
 
 typedef struct variable variable;
@@ -94,7 +100,8 @@ struct async_comm {
     fl_queues *queues;
     receiver receiver;
     atomic_bool is_connected;
-    fl_mutex stopping; /* one at a time */
+    atomic_int n_first; /* batches that are left of them */
+    fl_mutex stopping;  /* one at a time */
 };
 
 /* --- parameters into the scope -------------------------------------------- */
@@ -241,8 +248,8 @@ static void settle_receiver(receiver *r)
     fl_unlock(&r->mu);
 }
 
-/* What the servers have in the end, as it is. Nothing else is under way. */
-static fl_status receive_last(async_comm *a)
+/* What the servers have now, as it is. */
+static fl_status receive_and_wait(async_comm *a)
 {
     fl_latch w;
     fl_status st;
@@ -300,6 +307,7 @@ static void finish(message *m, fl_status st)
 {
     variable *v = m->of;
     async_comm *a = v->owner;
+    const size_t n = m->n_taken;
 
     fl_gradients_give_back(&v->pool, m->taken);
     m->taken = NULL;
@@ -307,7 +315,7 @@ static void finish(message *m, fl_status st)
     m->next = v->free;
     v->free = m;
     fl_unlock(&v->mu);
-    fl_queues_done(a->queues, (size_t)(v - a->variables),
+    fl_queues_done(a->queues, (size_t)(v - a->variables), n,
                    fl_err_ctx(st, "%s %s", kind_of(v), name_of(v)));
 }
 
@@ -501,16 +509,6 @@ static fl_status async_recv(fl_comm *c, fl_comm_call *r)
     return fl_cluster_port_recv(c, r);
 }
 
-static void async_end_group(fl_comm *c)
-{
-    async_comm *a = (async_comm *)c;
-
-    /* What is to be merged waits for more. */
-    if (a->max_merge == 1)
-        fl_queues_release(a->queues);
-    receive_if_due(a);
-}
-
 /* Pulls of parameters may be under way: they change nothing. */
 static fl_status async_settle(fl_comm *c)
 {
@@ -518,6 +516,37 @@ static fl_status async_settle(fl_comm *c)
 
     fl_comm_flush(c);
     return fl_queues_drain(a->queues);
+}
+
+static bool is_among_first(async_comm *a)
+{
+    return atomic_load(&a->n_first) > 0 && atomic_fetch_sub(&a->n_first, 1) > 0;
+}
+
+/* Until the servers have applied what this process made, and their parameters
+   are here. */
+static fl_status catch_up(async_comm *a)
+{
+    FL_TRY(async_settle(&a->port.comm));
+    /* Without a receiver each parameter has followed its gradient. */
+    return a->has_receiver ? receive_and_wait(a) : FL_OK;
+}
+
+static void async_end_group(fl_comm *c)
+{
+    async_comm *a = (async_comm *)c;
+    fl_status st;
+
+    /* What is to be merged waits for more. */
+    if (a->max_merge == 1)
+        fl_queues_release(a->queues);
+    if (!is_among_first(a)) {
+        receive_if_due(a);
+        return;
+    }
+    st = catch_up(a);
+    if (st)
+        fl_queues_fail(a->queues, st);
 }
 
 /* A trainer that failed leaves, too: the others do not wait for it. */
@@ -529,7 +558,7 @@ static fl_status stop_all(async_comm *a)
     end_receiver(&a->receiver);
     settle_receiver(&a->receiver);
     if (!st)
-        st = receive_last(a);
+        st = receive_and_wait(a);
     atomic_store(&a->is_connected, false);
     fl_err_save(&why, st);
     left = fl_cluster_leave(a->port.cluster);
@@ -707,6 +736,8 @@ static fl_comm *async_open(fl_cluster *cluster)
     a->max_merge =
         (size_t)or_cpu_num(conf, conf->communicator_max_merge_var_num);
     a->n_group = group_of(a->dist, conf);
+    /* Rows bear age. */
+    a->n_first = a->dist->params.len ? N_FIRST : 0;
     a->port.comm.n_ahead = conf->prefetch ? a->n_group : 0;
     a->is_sum = conf->communicator_is_sgd_optimizer;
     a->has_receiver = conf->communicator_independent_recv_thread;

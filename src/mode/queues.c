@@ -27,6 +27,7 @@ typedef struct queue {
     fl_queue_entry *waiting; /* the first whose owner waits */
     size_t len, n_inside;    /* all, and those that had room */
     size_t n_under_way;      /* works that are not done */
+    uint64_t n_put, n_gone;  /* entries ever: put, and done or dropped */
     state state;
     uint64_t deadline_ns;      /* of a lingering one */
     bool is_released;          /* it need not linger until it is empty */
@@ -40,8 +41,8 @@ typedef struct queue_list {
 struct fl_queues {
     fl_queues_config o;
     fl_mutex mu;
-    fl_cond cond;    /* work has come, or the end */
-    fl_cond drained; /* nothing is left to work on */
+    fl_cond cond; /* work has come, or the end */
+    fl_cond gone; /* what somebody may wait for is */
     queue *queues;
     queue_list lingering, ready;
     size_t n_active; /* queues to be seen to, and works under way */
@@ -170,6 +171,7 @@ static void drop_all(fl_queues *q)
             answer_next(q, v, fl_err_restore(&q->err));
         if (v->first)
             q->o.drop(q->o.arg, i, v->first);
+        v->n_gone += v->len;
         v->first = v->last = NULL;
         v->len = v->n_inside = 0;
         v->is_released = false;
@@ -298,7 +300,7 @@ fl_queues *fl_queues_new(const fl_queues_config *config)
     q->o = *config;
     fl_mutex_init(&q->mu);
     fl_cond_init(&q->cond);
-    fl_cond_init(&q->drained);
+    fl_cond_init(&q->gone);
     q->queues = fl_alloc((config->n_queues + 1) * sizeof(*q->queues));
     q->threads = fl_alloc((size_t)config->n_threads * sizeof(*q->threads));
     return q;
@@ -311,7 +313,7 @@ void fl_queues_free(fl_queues *q)
     FL_ASSERT(!q->n_started && !q->n_active);
     fl_free(q->threads);
     fl_free(q->queues);
-    fl_cond_release(&q->drained);
+    fl_cond_release(&q->gone);
     fl_cond_release(&q->cond);
     fl_mutex_release(&q->mu);
     fl_free(q);
@@ -330,6 +332,7 @@ static fl_status add(fl_queues *q, queue *v, fl_queue_entry *e,
         v->first = e;
     v->last = e;
     v->len++;
+    v->n_put++;
     if (has_room) {
         v->n_inside++;
         return FL_OK;
@@ -376,22 +379,29 @@ void fl_queues_release(fl_queues *q)
     fl_unlock(&q->mu);
 }
 
-void fl_queues_done(fl_queues *q, size_t queue_no, fl_status st)
+/* Who waits for that need not wait any longer. */
+static void wake_waiters(fl_queues *q)
+{
+    if (is_over(q))
+        fl_cond_wake_all(&q->cond);
+    if (q->n_draining)
+        fl_cond_wake_all(&q->gone);
+}
+
+void fl_queues_done(fl_queues *q, size_t queue_no, size_t n, fl_status st)
 {
     queue *v = &q->queues[queue_no];
 
     fl_lock(&q->mu);
     q->n_active--;
     v->n_under_way--;
+    v->n_gone += n;
     if (v->state == BUSY)
         set_state(q, v, RESTING);
     if (st)
         fail(q, st);
     see_to(q, v);
-    if (is_over(q))
-        fl_cond_wake_all(&q->cond);
-    if (!q->n_active)
-        fl_cond_wake_all(&q->drained);
+    wake_waiters(q);
     fl_unlock(&q->mu);
 }
 
@@ -399,10 +409,7 @@ void fl_queues_fail(fl_queues *q, fl_status st)
 {
     fl_lock(&q->mu);
     fail(q, st);
-    if (is_over(q))
-        fl_cond_wake_all(&q->cond);
-    if (!q->n_active)
-        fl_cond_wake_all(&q->drained);
+    wake_waiters(q);
     fl_unlock(&q->mu);
 }
 
@@ -413,8 +420,13 @@ fl_status fl_queues_drain(fl_queues *q)
     fl_lock(&q->mu);
     q->n_draining++;
     fl_cond_wake_all(&q->cond);
-    while (q->n_active)
-        fl_cond_wait(&q->drained, &q->mu);
+    for (size_t i = 0; i < q->o.n_queues; i++) {
+        const queue *v = &q->queues[i];
+        const uint64_t n = v->n_put;
+
+        while (v->n_gone < n)
+            fl_cond_wait(&q->gone, &q->mu);
+    }
     q->n_draining--;
     st = q->err.status ? fl_err_restore(&q->err) : FL_OK;
     fl_unlock(&q->mu);

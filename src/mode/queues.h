@@ -35,8 +35,8 @@ typedef struct fl_queues_config {
     int n_threads;
     _Atomic uint64_t *wait_ns; /* is told how long owners waited */
     void *arg;
-    /* A list of n entries, now the callee's. fl_queues_done follows exactly
-       once, from any thread, also before this returns. */
+    /* A list of n entries, now the callee's. fl_queues_done of as many follows
+       exactly once, from any thread, also before this returns. */
     void (*work)(void *arg, size_t queue, fl_queue_entry *list, size_t n);
     /* A thread of the queues has worked, and finds nothing more for now. NULL is
        fine. */
@@ -60,15 +60,15 @@ fl_status fl_queues_put(fl_queues *q, size_t queue, fl_queue_entry *entry,
 /* What is in the queues now does not wait for more. */
 void fl_queues_release(fl_queues *q);
 
-/* What was taken from that queue is done. The first error is kept: nothing more
-   is begun, what is queued is dropped, and everybody gets it. */
-void fl_queues_done(fl_queues *q, size_t queue, fl_status st);
+/* The n entries of a work on that queue are done. The first error is kept:
+   nothing more is begun, what is queued is dropped, and everybody gets it. */
+void fl_queues_done(fl_queues *q, size_t queue, size_t n, fl_status st);
 /* The same for an error that came from elsewhere. */
 void fl_queues_fail(fl_queues *q, fl_status st);
 
-/* Waits until everything that was put is worked on and done, without lingering.
-   Gives the first error. Nobody may put anything meanwhile. What is under way
-   ends by itself: a link gives up a server that is lost. */
+/* Waits until everything that was put before is worked on and done, without
+   lingering. Gives the first error. What is under way ends by itself: a link
+   gives up a server that is lost. */
 FL_MUST_CHECK
 fl_status fl_queues_drain(fl_queues *q);
 
