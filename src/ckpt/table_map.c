@@ -53,12 +53,7 @@ static fl_status read_config(fl_table_map *m, const fl_manifest_table *t)
     m->name = fl_strdup(t->name);
     m->settings = fl_strdup(t->settings);
     FL_TRY(fl_table_config_parse(&m->config, m->name, m->settings, t->seed));
-    m->accessor =
-        fl_accessor_find(m->config.accessor ? m->config.accessor : "plain");
-    m->acc = (fl_acc_ctx){ .config = &m->config,
-                           .rule = fl_rule_find(m->config.rule ? m->config.rule
-                                                               : "sgd") };
-    m->accessor->layout(&m->acc, &m->acc.layout);
+    m->accessor = fl_accessor_of(&m->config, &m->acc);
     for (int i = 0; i < m->acc.layout.n_fields; i++) {
         const fl_row_field *f = &m->acc.layout.fields[i];
 

@@ -118,14 +118,10 @@ static uint64_t times(uint64_t a, uint64_t b)
 
 static uint64_t row_bytes(const fl_table_config *c)
 {
-    const fl_accessor *a =
-        fl_accessor_find(c->accessor ? c->accessor : "plain");
-    fl_acc_ctx ctx = { .config = c };
-    fl_row_layout layout = { 0 };
+    fl_acc_ctx ctx;
 
-    ctx.rule = fl_rule_find(c->rule ? c->rule : "sgd");
-    a->layout(&ctx, &layout);
-    return layout.bytes + INDEX_BYTES;
+    (void)fl_accessor_of(c, &ctx);
+    return ctx.layout.bytes + INDEX_BYTES;
 }
 
 /* The table that is trained, with the values that the servers are known to

@@ -39,7 +39,7 @@ static bool has_wide(const fl_acc_ctx *c)
 
 static int embedx_w(const fl_acc_ctx *c)
 {
-    return EMBED_W + 1 + fl_rule_n_states(c->rule);
+    return EMBED_W + 1 + c->n_states;
 }
 
 static double score(const fl_table_config *config, double show, double click)
@@ -57,7 +57,7 @@ static void add_weights(const fl_acc_ctx *c, fl_row_layout *out,
                         const char *name, const char *const *states,
                         uint32_t len)
 {
-    int n = fl_rule_n_states(c->rule);
+    int n = c->n_states;
 
     FL_ASSERT(n <= FL_RULE_STATE_MAX);
     fl_acc_layout_add(out, name, len, FL_FIELD_VALUE);

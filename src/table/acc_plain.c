@@ -18,7 +18,7 @@ static void layout(const fl_acc_ctx *c, fl_row_layout *out)
 {
     fl_acc_layout_begin(out);
     fl_acc_layout_add(out, "value", c->config->dim, FL_FIELD_VALUE);
-    for (int s = 0; s < fl_rule_n_states(c->rule); s++)
+    for (int s = 0; s < c->n_states; s++)
         fl_acc_layout_add(out, c->rule->states[s].suffix, c->config->dim,
                           FL_FIELD_STATE);
     out->value = out->fields[VALUE].offset;

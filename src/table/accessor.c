@@ -45,6 +45,20 @@ const fl_accessor *fl_accessor_find(const char *name)
     return NULL;
 }
 
+const fl_accessor *fl_accessor_of(const fl_table_config *config,
+                                  fl_acc_ctx *out)
+{
+    const fl_accessor *a =
+        fl_accessor_find(config->accessor ? config->accessor : "plain");
+
+    *out = (fl_acc_ctx){ .config = config,
+                         .rule = fl_rule_find(config->rule ? config->rule
+                                                           : "sgd") };
+    out->n_states = fl_rule_n_states(out->rule);
+    a->layout(out, &out->layout);
+    return a;
+}
+
 /* --- layouts -------------------------------------------------------------- */
 
 void fl_acc_layout_begin(fl_row_layout *l)
@@ -76,7 +90,7 @@ void fl_acc_start_state(const fl_acc_ctx *c, void *row, int weights)
 {
     uint32_t n = c->layout.fields[weights].len;
 
-    for (int s = 0; s < fl_rule_n_states(c->rule); s++) {
+    for (int s = 0; s < c->n_states; s++) {
         float first =
             (float)fl_rule_first(c->rule, &c->rule->states[s], c->config->p);
         float *state = fl_acc_at(c, row, weights + 1 + s);
@@ -104,7 +118,7 @@ static void update_decayed(const fl_acc_ctx *c, float *w, float *const *state,
     for (uint32_t lo = 0; lo < n; lo += CHUNK) {
         uint32_t len = n - lo < CHUNK ? n - lo : CHUNK;
 
-        for (int s = 0; s < fl_rule_n_states(c->rule); s++)
+        for (int s = 0; s < c->n_states; s++)
             part[s] = state[s] + lo;
         add_decay(c->config, sum, grad + lo, w + lo, len);
         c->rule->update_f32(w + lo, part, sum, len, h);
@@ -124,10 +138,9 @@ static void update(const fl_acc_ctx *c, float *w, float *const *state,
 void fl_acc_push(const fl_acc_ctx *c, void *row, int weights, const float *grad,
                  const fl_hyper *h)
 {
-    const int n_states = fl_rule_n_states(c->rule);
     float *state[FL_RULE_STATE_MAX] = { 0 };
 
-    for (int s = 0; s < n_states; s++)
+    for (int s = 0; s < c->n_states; s++)
         state[s] = fl_acc_at(c, row, weights + 1 + s);
     update(c, fl_acc_at(c, row, weights), state, grad,
            c->layout.fields[weights].len, h);

@@ -45,6 +45,7 @@ typedef struct fl_row_layout {
 typedef struct fl_acc_ctx {
     const fl_table_config *config;
     const fl_rule *rule;
+    int n_states; /* of the rule, which is asked for every row */
     fl_row_layout layout;
 } fl_acc_ctx;
 
@@ -89,6 +90,10 @@ typedef struct fl_accessor {
 } fl_accessor;
 
 const fl_accessor *fl_accessor_find(const char *name);
+/* What the rows of a table are, by its settings, and the accessor that says so.
+   The config must stay. */
+const fl_accessor *fl_accessor_of(const fl_table_config *config,
+                                  fl_acc_ctx *out);
 size_t fl_accessor_count(void);
 const fl_accessor *fl_accessor_at(size_t i);
 

@@ -106,7 +106,8 @@ static inline fl_bucket *fl_index_start(const fl_index *x, uint64_t place)
 /* The slot that shows the key; FL_BUCKET_SLOTS, whose ref is 0: none does. A
    free slot may still show a key that stood there, but behind the ones that
    are in use. All slots are compared, without a jump, for where the key stands
-   cannot be predicted. */
+   cannot be predicted; without the empty instruction a compiler makes one for
+   slot 0 where the slot becomes an address. */
 static inline unsigned fl_bucket_slot(const fl_bucket *b, uint64_t key)
 {
     unsigned slot = FL_BUCKET_SLOTS;
@@ -114,6 +115,7 @@ static inline unsigned fl_bucket_slot(const fl_bucket *b, uint64_t key)
 #pragma GCC unroll 5
     for (unsigned i = FL_BUCKET_SLOTS; i-- > 0;)
         slot = b->key[i] == key ? i : slot;
+    __asm__("" : "+r"(slot));
     return slot;
 }
 

@@ -74,13 +74,9 @@ fl_status fl_table_create(fl_table **out, const fl_table_config *config)
     t->settings = fl_strdup(config->settings ? config->settings : "");
     t->config.settings = t->settings;
     t->config.lr_scale = config->lr_scale ? config->lr_scale : 1;
-    t->acc.config = &t->config;
-    t->acc.rule = fl_rule_find(config->rule ? config->rule : "sgd");
+    t->accessor = fl_accessor_of(&t->config, &t->acc);
     t->config.rule = t->acc.rule->name;
-    t->accessor =
-        fl_accessor_find(config->accessor ? config->accessor : "plain");
     t->config.accessor = t->accessor->name;
-    t->accessor->layout(&t->acc, &t->acc.layout);
     memcpy(t->hyper.p, config->p, sizeof(config->p));
     start_scalars(t);
     t->bits = choose_bits(config);

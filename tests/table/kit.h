@@ -48,12 +48,9 @@ static inline fl_table_stats stats_of(fl_table *t)
 /* What a row of such a table looks like. */
 static inline fl_row_layout row_layout(const fl_table_config *config)
 {
-    fl_acc_ctx c = { .config = config,
-                     .rule =
-                         fl_rule_find(config->rule ? config->rule : "sgd") };
+    fl_acc_ctx c;
 
-    fl_accessor_find(config->accessor ? config->accessor : "plain")
-        ->layout(&c, &c.layout);
+    (void)fl_accessor_of(config, &c);
     return c.layout;
 }
 

@@ -27,13 +27,11 @@ static void setup(fixture *f, const char *accessor, const char *rule,
                                    .dim = dim,
                                    .init = { FL_INIT_UNIFORM, -1, 1, 5 } };
     fl_table_config_ctr(&f->config);
-    f->a = fl_accessor_find(accessor);
-    f->c = (fl_acc_ctx){ .config = &f->config, .rule = fl_rule_find(rule) };
-    assert_non_null(f->a);
-    assert_non_null(f->c.rule);
+    f->config.accessor = accessor;
+    f->config.rule = rule;
+    f->a = fl_accessor_of(&f->config, &f->c);
     for (int i = 0; i < fl_rule_n_params(f->c.rule); i++)
         f->config.p[i] = f->c.rule->params[i].value;
-    f->a->layout(&f->c, &f->c.layout);
     assert_true(f->c.layout.bytes <= sizeof(f->row));
 }
 
