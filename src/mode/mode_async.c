@@ -13,11 +13,12 @@
  *                             the programs
  *
  * No thread is woken for what another one can do on its way: whoever runs the
- * loop, most often a training thread that waits or flushes, receives.
+ * loop, most often a training thread that waits or flushes, receives. Only behind
+ * the first batches training threads wait until all this is done (N_FIRST).
  *
- * Threads never wait for the network: what is under way ends in the client's
- * loop. So they end at once when training is given up, then the cluster ends
- * what is under way, and then nothing points here any more.
+ * Threads of the queues never wait for the network: what is under way ends in the
+ * client's loop. So they end at once when training is given up, then the cluster
+ * ends what is under way, and then nothing points here any more.
  *
  * Lock order: the queues', then a pool's or a scheduler's. The receiver's lock
  * is held alone.
