@@ -14,7 +14,7 @@
    at most 0.75 + 1/10 full when its turn comes, so runs stay short. Growing by
    1.15 leaves the index 0.65 full: it costs 17 to 20 bytes a row. Moving ends
    (after 0.1 of the old capacity) just before growing starts again (0.11), so
-   a growing table does the same work in every call. */
+   an index to which keys are only added does the same work in every call. */
 #define LOAD_NUM 3
 #define LOAD_DEN 4
 #define GROW_NUM 23
@@ -143,6 +143,12 @@ static void move_on(fl_index *x)
     move_some(x, (uint64_t)x->credit);
     if (x->old.buckets)
         x->credit -= (int64_t)(x->slots_moved - before);
+}
+
+void fl_index_go_on(fl_index *x, uint64_t n)
+{
+    if (x->old.buckets)
+        move_some(x, n);
 }
 
 /* A new array; what is there starts to move. */

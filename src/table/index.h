@@ -9,7 +9,8 @@
  * they stand apart, so that adding them costs no more than others.
  * Probing never wraps: some buckets stand behind the last home.
  *
- * Growing (and shrinking) moves buckets a few at a time:
+ * Growing (and shrinking) moves buckets a few at a time, as keys are added and,
+ * more slowly, as they are looked up:
  *
  *     old   [ moved, given back | not moved yet ...................... ]
  *     new   [ filled ........................ | still zeros .......... ]
@@ -31,8 +32,8 @@
 #include "base/hash.h"
 #include "base/status.h"
 
-/* A call moves at most this many index slots for each key it adds, plus one
-   run of full slots. */
+/* A call moves at most this many index slots for each key it adds, or as many as
+   it has keys if that is more, plus one run of full slots. */
 #define FL_TABLE_MOVES_PER_KEY 10
 #define FL_TABLE_RUN_MAX 1024
 
@@ -144,6 +145,9 @@ static inline uint32_t *fl_index_find(const fl_index *x, uint64_t key,
    the index is growing. Fails with FL_ERR_NOMEM, the index unchanged. */
 FL_MUST_CHECK
 fl_status fl_index_add(fl_index *x, uint64_t key, uint64_t place, uint32_t ref);
+
+/* Moves n slots and one run, if there are so many to be moved. */
+void fl_index_go_on(fl_index *x, uint64_t n);
 
 /* Makes it large enough for n keys in all, evenly spread, at once. Fails with
    FL_ERR_NOMEM, the index unchanged. */

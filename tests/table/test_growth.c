@@ -173,6 +173,35 @@ static void a_table_grows_step_by_step_and_shrinks_with_its_rows(void **state)
     assert_int_equal(fl_data_bytes(), data_before);
 }
 
+/* Two arrays take longer to look into than one. */
+static void a_table_that_is_only_looked_into_soon_stands_still(void **state)
+{
+    fl_table_config config = adding_config(DIM, N_PARTITIONS);
+    static uint64_t keys[CALL];
+    static float values[CALL * DIM];
+    uint64_t before, moved = 1, sum = 0;
+    fl_table *t;
+
+    (void)state;
+    assert_ok(fl_table_create(&t, &config));
+    for (size_t lo = 0; lo < N_KEYS / 2; lo += CALL)
+        (void)add_keys(t, lo);
+    for (size_t i = 0; i < CALL; i++)
+        keys[i] = key_of(i);
+    for (size_t n = 0; moved; n++) {
+        assert_true(n < N_KEYS / CALL);
+        before = stats_of(t).slots_moved;
+        assert_ok(fl_table_pull(t, keys, CALL, FL_PULL_ONLY, values));
+        moved = stats_of(t).slots_moved - before;
+        assert_true(moved <= CALL + FL_TABLE_RUN_MAX * N_PARTITIONS);
+        sum += moved;
+    }
+    assert_true(sum > CALL);
+    for (size_t i = 0; i < CALL; i++)
+        assert_int_equal(value_to_number(values + i * DIM), i);
+    fl_table_destroy(t);
+}
+
 /* Keys that come, go and come again neither fill the table with the remains
    of those that left nor make it grow. */
 static void a_table_that_is_replaced_over_and_over_keeps_its_size(void **state)
@@ -310,6 +339,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_table_grows_step_by_step_and_shrinks_with_its_rows),
+        cmocka_unit_test(a_table_that_is_only_looked_into_soon_stands_still),
         cmocka_unit_test(a_table_that_is_replaced_over_and_over_keeps_its_size),
         cmocka_unit_test(wide_rows_close_up_over_many_slabs),
         cmocka_unit_test(a_key_that_comes_twice_harms_no_row),

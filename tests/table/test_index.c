@@ -137,6 +137,38 @@ static void an_index_that_was_made_for_its_keys_moves_none(void **state)
     fl_free(keys);
 }
 
+static void an_index_goes_on_moving_without_new_keys(void **state)
+{
+    enum { N = 100000, STEP = 100 };
+    uint64_t *keys = sorted_keys(N, 0);
+    fl_index x = { 0 };
+    uint64_t before;
+    size_t n = 0;
+
+    (void)state;
+    shuffle(keys, N);
+    fl_index_go_on(&x, STEP); /* there is nothing yet */
+    for (; n < N && (n < N / 2 || !x.old.buckets); n++)
+        assert_ok(fl_index_add(&x, keys[n],
+                               fl_index_place(&x, fl_index_hash(keys[n])),
+                               (uint32_t)n + 1));
+    for (size_t i = 0; x.old.buckets; i++) {
+        assert_true(i < N / STEP);
+        before = x.slots_moved;
+        fl_index_go_on(&x, STEP);
+        assert_true(!x.old.buckets || x.slots_moved >= before + STEP);
+        assert_true(x.slots_moved <= before + STEP + FL_TABLE_RUN_MAX);
+        if (i % 100 == 0)
+            expect_all(&x, keys, n);
+    }
+    expect_all(&x, keys, n);
+    before = x.slots_moved;
+    fl_index_go_on(&x, STEP);
+    assert_int_equal(x.slots_moved, before);
+    fl_index_release(&x);
+    fl_free(keys);
+}
+
 /* All of them in the last 64th of the hashes, where the array ends. */
 static void keys_that_are_close_together_are_found_and_leave(void **state)
 {
@@ -163,6 +195,7 @@ int main(void)
         cmocka_unit_test(
             keys_in_the_order_of_a_scan_take_no_longer_than_in_any_other),
         cmocka_unit_test(an_index_that_was_made_for_its_keys_moves_none),
+        cmocka_unit_test(an_index_goes_on_moving_without_new_keys),
         cmocka_unit_test(keys_that_are_close_together_are_found_and_leave),
     };
 
