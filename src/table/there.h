@@ -27,18 +27,21 @@ typedef struct fl_there {
     const fl_split *d;
 } fl_there;
 
-static inline __attribute__((always_inline)) void
+/* Where the search for a key begins. */
+static inline __attribute__((always_inline)) fl_bucket *
 fl_there_ask(const fl_there *w, uint32_t key)
 {
-    __builtin_prefetch(
-        fl_index_start(&w->index, fl_index_place(&w->index, w->d->hash[key])));
+    fl_bucket *b =
+        fl_index_start(&w->index, fl_index_place(&w->index, w->d->hash[key]));
+
+    __builtin_prefetch(b);
+    return b;
 }
 
 static inline __attribute__((always_inline)) char *
-fl_there_find(const fl_there *w, uint32_t key)
+fl_there_find(const fl_there *w, fl_bucket *from, uint32_t key)
 {
-    const uint32_t *ref = fl_index_find(
-        &w->index, w->d->keys[key], fl_index_place(&w->index, w->d->hash[key]));
+    const uint32_t *ref = fl_index_search(from, w->d->keys[key]);
 
     return ref ? fl_pool_row(&w->pool, fl_ref_row(*ref)) : NULL;
 }
@@ -52,12 +55,20 @@ fl_there_use(const fl_swept *s, fl_there_fn use, void *arg)
     const fl_there w = { p->index, p->pools[0], s->d };
     const uint32_t bytes = s->t->acc.layout.bytes;
     const uint16_t *order = s->d->order;
+    fl_bucket *from[FL_THERE_RING];
     char *rows[FL_THERE_RING], *row;
-    int i = s->lo, used = s->lo;
+    int i = s->lo, used = s->lo, asked = s->lo;
 
-    for (; i < s->hi && (row = fl_there_find(&w, order[i])); i++) {
-        if (i + FL_THERE_AHEAD < s->hi)
-            fl_there_ask(&w, order[i + FL_THERE_AHEAD]);
+    for (; asked < s->hi && asked < s->lo + FL_THERE_AHEAD; asked++)
+        from[asked % FL_THERE_RING] = fl_there_ask(&w, order[asked]);
+    for (; i < s->hi; i++) {
+        row = fl_there_find(&w, from[i % FL_THERE_RING], order[i]);
+        if (!row)
+            break;
+        if (asked < s->hi) {
+            from[asked % FL_THERE_RING] = fl_there_ask(&w, order[asked]);
+            asked++;
+        }
         fl_prefetch_row(row, 0, bytes);
         rows[i % FL_THERE_RING] = row;
         if (i - used < FL_THERE_AHEAD)
