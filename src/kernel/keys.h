@@ -1,4 +1,4 @@
-/* keys.h - where the keys of tables belong, chosen by CPU. */
+/* keys.h - where the keys of tables belong, and their hashes, chosen by CPU. */
 #ifndef FL_KERNEL_KEYS_H
 #define FL_KERNEL_KEYS_H
 
@@ -10,6 +10,8 @@
 
 /* clang-format off */
 #define FL_KEY_LOOPS(F)                                                        \
+    /* out[i] = fl_hash_key(keys[i]); whether that never falls */              \
+    F(bool, hashes, (uint64_t *out, const uint64_t *keys, size_t n))           \
     /* out[i] = fl_server_of(keys[i], n_servers); whether that never falls */  \
     F(bool, servers,                                                           \
       (uint16_t *out, const uint64_t *keys, size_t n, int n_servers))

@@ -5,13 +5,11 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "kernel/keys.h"
 
-/* Counters that were written a moment ago are slow to read: keys are counted
-   while they are hashed, which takes as long, and put in order in two halves at
-   a time, each with counters of its own. */
-static void deal_keys(const fl_table *t, const uint64_t *keys, size_t n,
-                      fl_split *d)
+/* Counters that were written a moment ago are slow to read: keys are counted and
+   put in order in two halves at a time, each with counters of its own. */
+static void deal_keys(const fl_table *t, size_t n, fl_split *d)
 {
     size_t half = n / 2;
     int shift = 63 - t->bits; /* of half the hash: bits may be 0 */
@@ -20,10 +18,12 @@ static void deal_keys(const fl_table *t, const uint64_t *keys, size_t n,
 
     memset(lo, 0, sizeof(*lo) * (size_t)t->n_parts);
     memset(hi, 0, sizeof(*hi) * (size_t)t->n_parts);
-    for (size_t i = 0; i < n; i++) {
-        d->hash[i] = fl_index_hash(keys[i]);
-        (i < half ? lo : hi)[d->hash[i] >> 1 >> shift]++;
+    for (size_t i = 0; i < half; i++) {
+        lo[d->hash[i] >> 1 >> shift]++;
+        hi[d->hash[half + i] >> 1 >> shift]++;
     }
+    if (n % 2)
+        hi[d->hash[n - 1] >> 1 >> shift]++;
     for (int p = 0; p < t->n_parts; p++) {
         uint16_t n_lo = lo[p], n_hi = hi[p];
 
@@ -38,21 +38,6 @@ static void deal_keys(const fl_table *t, const uint64_t *keys, size_t n,
     }
     if (n % 2)
         d->order[hi[d->hash[n - 1] >> 1 >> shift]++] = (uint16_t)(n - 1);
-}
-
-/* Keys that another table has listed come in the order of their hashes: dealt as
-   they stand, they stay so. False when they do not, as soon as it is seen. */
-static bool hash_ordered(const uint64_t *keys, size_t n, uint64_t *hash)
-{
-    uint64_t last = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        hash[i] = fl_index_hash(keys[i]);
-        if (hash[i] < last)
-            return false;
-        last = hash[i];
-    }
-    return true;
 }
 
 /* How many of n ascending hashes are in partitions below p. */
@@ -73,13 +58,15 @@ static uint16_t count_below(const fl_table *t, int p, const uint64_t *hash,
     return (uint16_t)lo;
 }
 
+/* Keys that another table has listed come in the order of their hashes: dealt as
+   they stand, they stay so. */
 static void split_keys(const fl_table *t, const uint64_t *keys, size_t n,
                        fl_split *d)
 {
     d->keys = keys;
-    d->is_ordered = hash_ordered(keys, n, d->hash);
+    d->is_ordered = fl_key_loops()->hashes(d->hash, keys, n);
     if (!d->is_ordered) {
-        deal_keys(t, keys, n, d);
+        deal_keys(t, n, d);
         return;
     }
     for (size_t i = 0; i < n; i++)

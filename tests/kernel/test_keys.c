@@ -1,4 +1,4 @@
-/* test_keys.c - where keys belong: every instruction set, every length. */
+/* test_keys.c - where keys belong, and their hashes: every instruction set, every length. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -71,11 +71,46 @@ static void keys_that_come_server_by_server_are_in_order(void **state)
         }
 }
 
+static void check_hashes(const uint64_t *keys, size_t n, bool is_ascending)
+{
+    uint64_t got[LEN_MAX];
+
+    for (int s = 0; s <= (int)fl_isa(); s++) {
+        assert_int_equal(sets[s]->hashes(got, keys, n), is_ascending);
+        for (size_t i = 0; i < n; i++)
+            assert_true(got[i] == fl_hash_key(keys[i]));
+    }
+}
+
+/* Keys of given hashes, wherever the one of the two that fall stands. Hashes are
+   compared without a sign. */
+static void hashes_say_whether_they_ascend(void **state)
+{
+    uint64_t keys[LEN_MAX] = { 0 };
+    const uint64_t step = UINT64_MAX / LEN_MAX;
+
+    (void)state;
+    for (size_t n = 0; n <= LEN_MAX; n++) {
+        for (size_t i = 0; i < n; i++)
+            keys[i] =
+                fl_hash_origin(1 + step * (i / 2 * 2)); /* twos are equal */
+        check_hashes(keys, n, true);
+        for (size_t i = 1; i < n; i++) {
+            uint64_t key = keys[i];
+
+            keys[i] = fl_hash_origin(fl_hash_key(keys[i - 1]) - 1);
+            check_hashes(keys, n, false);
+            keys[i] = key;
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_key_has_its_server),
         cmocka_unit_test(keys_that_come_server_by_server_are_in_order),
+        cmocka_unit_test(hashes_say_whether_they_ascend),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
