@@ -33,9 +33,25 @@ void fl_acc_layout_end(fl_row_layout *l);
 /* The first values of the state of a field of weights. */
 void fl_acc_start_state(const fl_acc_ctx *c, void *row, int weights);
 
+/* The rule on n weights with their decay. */
+void fl_acc_update_decayed(const fl_acc_ctx *c, float *w, float *const *state,
+                           const float *grad, uint32_t n, const fl_hyper *h);
+
 /* l1 and l2 decay of the pushed row, then the rule, on a field of weights with
-   its state; grad is not changed. */
-void fl_acc_push(const fl_acc_ctx *c, void *row, int weights, const float *grad,
-                 const fl_hyper *h);
+   its state; grad is not changed. For every row that is pushed, so inline. */
+static inline void fl_acc_push(const fl_acc_ctx *c, void *row, int weights,
+                               const float *grad, const fl_hyper *h)
+{
+    const uint32_t n = c->layout.fields[weights].len;
+    float *w = fl_acc_at(c, row, weights);
+    float *state[FL_RULE_STATE_MAX] = { 0 };
+
+    for (int s = 0; s < c->n_states; s++)
+        state[s] = w + (size_t)(s + 1) * n;
+    if (c->decays)
+        fl_acc_update_decayed(c, w, state, grad, n, h);
+    else
+        c->rule->update_f32(w, state, grad, n, h);
+}
 
 #endif

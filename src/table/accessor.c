@@ -55,6 +55,7 @@ const fl_accessor *fl_accessor_of(const fl_table_config *config,
                          .rule = fl_rule_find(config->rule ? config->rule
                                                            : "sgd") };
     out->n_states = fl_rule_n_states(out->rule);
+    out->decays = config->l1 != 0 || config->l2 != 0;
     a->layout(out, &out->layout);
     return a;
 }
@@ -110,7 +111,7 @@ static void add_decay(const fl_table_config *config, float *out,
         out[i] = grad[i] + (l2 * w[i] + l1 * (float)((w[i] > 0) - (w[i] < 0)));
 }
 
-static void update_decayed(const fl_acc_ctx *c, float *w, float *const *state,
+void fl_acc_update_decayed(const fl_acc_ctx *c, float *w, float *const *state,
                            const float *grad, uint32_t n, const fl_hyper *h)
 {
     float sum[CHUNK], *part[FL_RULE_STATE_MAX] = { 0 };
@@ -123,25 +124,4 @@ static void update_decayed(const fl_acc_ctx *c, float *w, float *const *state,
         add_decay(c->config, sum, grad + lo, w + lo, len);
         c->rule->update_f32(w + lo, part, sum, len, h);
     }
-}
-
-/* Decay of the pushed row, then the rule. */
-static void update(const fl_acc_ctx *c, float *w, float *const *state,
-                   const float *grad, uint32_t n, const fl_hyper *h)
-{
-    if (c->config->l1 != 0 || c->config->l2 != 0)
-        update_decayed(c, w, state, grad, n, h);
-    else
-        c->rule->update_f32(w, state, grad, n, h);
-}
-
-void fl_acc_push(const fl_acc_ctx *c, void *row, int weights, const float *grad,
-                 const fl_hyper *h)
-{
-    float *state[FL_RULE_STATE_MAX] = { 0 };
-
-    for (int s = 0; s < c->n_states; s++)
-        state[s] = fl_acc_at(c, row, weights + 1 + s);
-    update(c, fl_acc_at(c, row, weights), state, grad,
-           c->layout.fields[weights].len, h);
 }

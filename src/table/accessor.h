@@ -45,7 +45,9 @@ typedef struct fl_row_layout {
 typedef struct fl_acc_ctx {
     const fl_table_config *config;
     const fl_rule *rule;
-    int n_states; /* of the rule, which is asked for every row */
+    /* What follows from these, for what is done to every row. */
+    int n_states; /* of the rule */
+    bool decays;  /* weights of a row that is pushed */
     fl_row_layout layout;
 } fl_acc_ctx;
 

@@ -35,6 +35,13 @@ static void setup(fixture *f, const char *accessor, const char *rule,
     assert_true(f->c.layout.bytes <= sizeof(f->row));
 }
 
+static void set_decay(fixture *f, double l1, double l2)
+{
+    f->config.l1 = l1;
+    f->config.l2 = l2;
+    f->a = fl_accessor_of(&f->config, &f->c);
+}
+
 static float *field(fixture *f, const char *name)
 {
     for (int i = 0; i < f->c.layout.n_fields; i++)
@@ -200,8 +207,7 @@ static void check_rule(const char *accessor, const fl_rule *r, bool flags,
     dense d = { 0 };
 
     setup(&f, accessor, r->name, dim);
-    f.config.l1 = l1;
-    f.config.l2 = l2;
+    set_decay(&f, l1, l2);
     for (int k = 0; k < fl_rule_n_params(r); k++)
         if (r->params[k].is_flag)
             h.p[k] = flags;
@@ -253,7 +259,7 @@ static void a_push_leaves_the_gradient_alone(void **state)
 
     (void)state;
     setup(&f, "plain", "sgd", 3);
-    f.config.l2 = 0.5;
+    set_decay(&f, 0, 0.5);
     f.a->create(&f.c, KEY, f.row);
     assert_false(push(&f, false, grad, 1, 0));
     assert_memory_equal(grad, was, sizeof(grad));
