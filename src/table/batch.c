@@ -75,17 +75,60 @@ static void split_keys(const fl_table *t, const uint64_t *keys, size_t n,
         d->first[p] = count_below(t, p, d->hash, n);
 }
 
-/* Sweep 1: asks for the buckets of a group of keys, from `lo` on. */
-static void ask(fl_group *g, const fl_swept *s, int lo)
+/* --- sweeps ---------------------------------------------------------------- */
+
+/* Groups that are under way where each has one key, and where all are full: a
+   small ring stays in the cache. Powers of two. */
+#define RING 64
+#define RING_OF_FULL 4
+
+/* Groups from the first to the last: `used` of them are done with, `found` have
+   their rows asked for, `asked` their buckets. */
+typedef struct pipeline {
+    fl_group *groups;
+    unsigned ring; /* groups that there is room for */
+    int next;      /* key to be asked for */
+    unsigned used, found, asked;
+} pipeline;
+
+static inline fl_group *group_at(const pipeline *l, unsigned i)
 {
-    fl_partition *p = &s->t->parts[s->part];
-    const fl_index *x = &p->index;
+    return &l->groups[i & (l->ring - 1)];
+}
+
+static inline bool is_one(const fl_stretch *s)
+{
+    return s->to == s->from + 1;
+}
+
+static fl_partition *part_at(const fl_stretch *s, int at)
+{
+    return fl_table_part(s->t, s->d->hash[s->d->order[at]]);
+}
+
+/* How many keys from `lo` on are of one partition, and no more than a group's. */
+static int count_group(const fl_stretch *s, int lo)
+{
+    const fl_partition *p = part_at(s, lo);
+    int n = s->hi - lo < FL_BATCH_GROUP ? s->hi - lo : FL_BATCH_GROUP;
+    int k = is_one(s) ? n : 1;
+
+    while (k < n && part_at(s, lo + k) == p)
+        k++;
+    return k;
+}
+
+/* Sweep 1: asks for the buckets of the group that begins with key `lo`. */
+static void ask(fl_group *g, const fl_stretch *s, int lo)
+{
+    const fl_index *x;
 
     g->t = s->t;
-    g->p = p;
+    g->p = part_at(s, lo);
     g->d = s->d;
     g->order = s->d->order + lo;
-    g->n = s->hi - lo < FL_BATCH_GROUP ? s->hi - lo : FL_BATCH_GROUP;
+    g->n = count_group(s, lo);
+    x = &g->p->index;
     g->seen_now = x->now.buckets;
     g->seen_moved = x->moved;
     for (int k = 0; k < g->n; k++) {
@@ -94,28 +137,69 @@ static void ask(fl_group *g, const fl_swept *s, int lo)
     }
 }
 
-/* Three groups are under way at a time, each one sweep behind the next, so
-   that what a sweep asked for has the time of another to arrive. */
-fl_status fl_sweep(const fl_swept *s, const fl_sweeps *w, void *arg)
+static inline void ask_next(pipeline *l, const fl_stretch *s)
 {
-    int n = (s->hi - s->lo + FL_BATCH_GROUP - 1) / FL_BATCH_GROUP;
-    fl_group g[3];
+    fl_group *g = group_at(l, l->asked++);
 
-    for (int i = 0; i < n + 2; i++) {
-        if (i < n)
-            ask(&g[i % 3], s, s->lo + i * FL_BATCH_GROUP);
-        if (w->find && i >= 1 && i <= n)
-            FL_TRY(w->find(&g[(i - 1) % 3], arg));
-        if (i >= 2)
-            FL_TRY(w->use(&g[(i - 2) % 3], arg));
-    }
+    ask(g, s, l->next);
+    l->next += g->n;
+}
+
+/* Whether enough keys came behind group i, up to group `end`, for what it asked for
+   to have arrived. */
+static inline bool has_arrived(const pipeline *l, unsigned i, unsigned end)
+{
+    return group_at(l, end - 1)->order - group_at(l, i)->order >=
+           FL_BATCH_GROUP;
+}
+
+/* Finds the rows of a group, and uses those of the groups whose rows are there. */
+static inline fl_status find_next(pipeline *l, const fl_sweeps *w, void *arg)
+{
+    fl_group *g = group_at(l, l->found++);
+
+    if (w->find)
+        FL_TRY(w->find(g, arg));
+    while (has_arrived(l, l->used, l->found))
+        FL_TRY(w->use(group_at(l, l->used++), arg));
     return FL_OK;
+}
+
+/* Every group is one sweep behind as many keys as a full group has, so that what
+   a sweep asked for has the time of another to arrive. */
+fl_status fl_sweep(const fl_stretch *s, const fl_sweeps *w, void *arg)
+{
+    fl_group groups[RING];
+    pipeline l = { .groups = groups,
+                   .ring = is_one(s) ? RING_OF_FULL : RING,
+                   .next = s->lo };
+
+    while (l.next < s->hi) {
+        ask_next(&l, s);
+        while (has_arrived(&l, l.found, l.asked))
+            FL_TRY(find_next(&l, w, arg));
+    }
+    while (l.found < l.asked)
+        FL_TRY(find_next(&l, w, arg));
+    while (l.used < l.found)
+        FL_TRY(w->use(group_at(&l, l.used++), arg));
+    return FL_OK;
+}
+
+/* --- stretches -------------------------------------------------------------- */
+
+bool fl_stretch_is_watched(const fl_stretch *s)
+{
+    for (int p = s->from; p < s->to; p++)
+        if (fl_split_has(s->d, p) && s->t->parts[p].watched)
+            return true;
+    return false;
 }
 
 typedef struct sharing {
     fl_table *t;
     fl_split *d;
-    fl_share_fn fn;
+    fl_stretch_fn fn;
     void *arg;
     uint64_t moved; /* slots of indexes */
 } sharing;
@@ -129,47 +213,86 @@ static void go_on_moving(fl_index *x, uint64_t n_keys, uint64_t moved)
         fl_index_go_on(x, n_keys - moved);
 }
 
-/* Its partition is locked, and is not afterwards. */
-static fl_status work_share(sharing *s, int part)
+static void note(fl_partition *p)
+{
+    p->moved_before = p->index.slots_moved;
+}
+
+static bool try_enter(const sharing *s, int part)
 {
     fl_partition *p = &s->t->parts[part];
-    const uint16_t *first = s->d->first;
-    uint64_t before = p->index.slots_moved;
-    fl_status st = s->fn(s->t, part, s->d, s->arg);
 
-    go_on_moving(&p->index, first[part + 1] - first[part],
-                 p->index.slots_moved - before);
-    s->moved += p->index.slots_moved - before;
+    if (!fl_try_lock(&p->mu))
+        return false;
+    note(p);
+    return true;
+}
+
+static void leave(sharing *s, int part)
+{
+    fl_partition *p = &s->t->parts[part];
+    fl_index *x = &p->index;
+
+    go_on_moving(x, s->d->first[part + 1] - s->d->first[part],
+                 x->slots_moved - p->moved_before);
+    s->moved += x->slots_moved - p->moved_before;
     fl_unlock(&p->mu);
+}
+
+/* Those of the partitions that have keys were entered, and are left. */
+static fl_status work_stretch(sharing *s, int from, int to)
+{
+    const fl_stretch all = { s->t,           s->d, from, to, s->d->first[from],
+                             s->d->first[to] };
+    fl_status st = s->fn(&all, s->arg);
+
+    for (int p = from; p < to; p++)
+        if (fl_split_has(s->d, p))
+            leave(s, p);
     return st;
 }
 
-static fl_status wait_for_share(sharing *s, int part)
+static fl_status wait_for_part(sharing *s, int part)
 {
     fl_partition *p = &s->t->parts[part];
 
     fl_lock_soon(&p->mu);
+    note(p);
     p->waited++;
-    return work_share(s, part);
+    return work_stretch(s, part, part + 1);
+}
+
+/* Enters neighbours behind `from`, and gives where the stretch ends. */
+static int enter_neighbours(const sharing *s, int from)
+{
+    const uint16_t *first = s->d->first;
+    int to = from + 1;
+
+    while (to < s->t->n_parts && first[to] - first[from] < FL_BATCH_STRETCH &&
+           (!fl_split_has(s->d, to) || try_enter(s, to)))
+        to++;
+    return to;
 }
 
 /* Partitions that others are in come last. */
-static fl_status work_shares(sharing *s)
+static fl_status work_all(sharing *s)
 {
     uint16_t busy[FL_PARTITIONS_MAX];
-    const uint16_t *first = s->d->first;
-    int n_busy = 0;
+    int n_busy = 0, next;
 
-    for (int p = 0; p < s->t->n_parts; p++) {
-        if (first[p] == first[p + 1])
+    for (int p = 0; p < s->t->n_parts; p = next) {
+        next = p + 1;
+        if (!fl_split_has(s->d, p))
             continue;
-        if (fl_try_lock(&s->t->parts[p].mu))
-            FL_TRY(work_share(s, p));
-        else
+        if (!try_enter(s, p)) {
             busy[n_busy++] = (uint16_t)p;
+            continue;
+        }
+        next = enter_neighbours(s, p);
+        FL_TRY(work_stretch(s, p, next));
     }
     for (int i = 0; i < n_busy; i++)
-        FL_TRY(wait_for_share(s, busy[i]));
+        FL_TRY(wait_for_part(s, busy[i]));
     return FL_OK;
 }
 
@@ -185,7 +308,7 @@ static void note_moved(fl_table *t, uint64_t moved)
 /* A split is filled as far as it is read, and too large to be cleared each
    time; the static analyser does not see the former. */
 fl_status fl_batch_split(fl_table *t, const uint64_t *keys, size_t n,
-                         fl_share_fn fn, void *arg)
+                         fl_stretch_fn fn, void *arg)
 {
     fl_status st = FL_OK;
 #ifdef __clang_analyzer__
@@ -200,7 +323,7 @@ fl_status fl_batch_split(fl_table *t, const uint64_t *keys, size_t n,
 
         split_keys(t, keys + d.at,
                    left < FL_BATCH_BLOCK ? left : FL_BATCH_BLOCK, &d);
-        st = work_shares(&s);
+        st = work_all(&s);
     }
     note_moved(t, s.moved);
     return st;
@@ -211,12 +334,11 @@ typedef struct sweep_args {
     void *arg;
 } sweep_args;
 
-static fl_status sweep_share(fl_table *t, int part, fl_split *d, void *arg)
+static fl_status sweep_stretch(const fl_stretch *s, void *arg)
 {
     const sweep_args *a = arg;
-    fl_swept all = fl_share_of(t, part, d);
 
-    return fl_sweep(&all, a->w, a->arg);
+    return fl_sweep(s, a->w, a->arg);
 }
 
 fl_status fl_batch_sweep(fl_table *t, const uint64_t *keys, size_t n,
@@ -224,7 +346,7 @@ fl_status fl_batch_sweep(fl_table *t, const uint64_t *keys, size_t n,
 {
     sweep_args a = { w, arg };
 
-    return fl_batch_split(t, keys, n, sweep_share, &a);
+    return fl_batch_split(t, keys, n, sweep_stretch, &a);
 }
 
 fl_status fl_batch_check(const fl_table *t, const uint64_t *keys, size_t n)

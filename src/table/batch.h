@@ -2,16 +2,21 @@
  * locks.
  *
  * A batch is taken in blocks. Keys of a block are split by partition
- * first (a counting sort of their numbers), then each partition's share is
- * worked off in groups, in three sweeps over the group, so that the misses of a
- * group overlap; three groups are under way at a time:
+ * first (a counting sort of their numbers). Then they are worked off in groups, each
+ * of one partition, in three sweeps over the group, so that the misses of a group
+ * overlap; a few groups are under way at a time:
  *
  *     1  hash is known: ask for the bucket
  *     2  find the slot (or make the row): ask for the row
  *     3  use the row
  *
+ * A large machine has many partitions, of which each gets a few keys of a batch:
+ * too few to hide behind each other what memory takes. So neighbours are locked
+ * together as long as nobody is in them, until a stretch of them has keys enough.
+ *
  * Sweeps pass refs, not addresses: making a row may move slab 0 of a pool.
- * Lock order: a partition's lock, then the table's.
+ * Lock order: partitions' locks, of which only the first is waited for, then the
+ * table's.
  */
 #ifndef FL_TABLE_BATCH_H
 #define FL_TABLE_BATCH_H
@@ -20,6 +25,7 @@
 
 #define FL_BATCH_BLOCK 4096
 #define FL_BATCH_GROUP 16
+#define FL_BATCH_STRETCH 128 /* keys that are enough */
 #define FL_PARTITIONS_MAX 1024
 
 /* Keys of one block, split by partition: order[first[p] .. first[p+1]) are the
@@ -54,32 +60,32 @@ typedef struct fl_sweeps {
     fl_group_fn find, use;
 } fl_sweeps;
 
-/* The keys order[lo, hi) of a split, all of one partition. */
-typedef struct fl_swept {
+/* The keys order[lo, hi) of a split: of partitions [from, to), which are locked
+   if they have any. */
+typedef struct fl_stretch {
     fl_table *t;
-    const fl_split *d;
-    int part, lo, hi;
-} fl_swept;
+    fl_split *d;
+    int from, to;
+    int lo, hi;
+} fl_stretch;
 
-/* All that a partition has of a split. */
-static inline fl_swept fl_share_of(fl_table *t, int part, const fl_split *d)
+static inline bool fl_split_has(const fl_split *d, int part)
 {
-    return (fl_swept){ t, d, part, d->first[part], d->first[part + 1] };
+    return d->first[part] != d->first[part + 1];
 }
 
-/* Works on them under the partition's lock. */
+/* Works on them. */
 FL_MUST_CHECK
-fl_status fl_sweep(const fl_swept *s, const fl_sweeps *w, void *arg);
+fl_status fl_sweep(const fl_stretch *s, const fl_sweeps *w, void *arg);
 
-/* One partition's share of a block, under its lock. */
-typedef fl_status (*fl_share_fn)(fl_table *t, int part, fl_split *d, void *arg);
+typedef fl_status (*fl_stretch_fn)(const fl_stretch *s, void *arg);
 
-/* Deals all keys and calls fn for each share, locked. */
+/* Deals all keys and calls fn for each stretch, locked. */
 FL_MUST_CHECK
 fl_status fl_batch_split(fl_table *t, const uint64_t *keys, size_t n,
-                         fl_share_fn fn, void *arg);
+                         fl_stretch_fn fn, void *arg);
 
-/* The same with sweeps over each share. */
+/* The same with sweeps over each stretch. */
 FL_MUST_CHECK
 fl_status fl_batch_sweep(fl_table *t, const uint64_t *keys, size_t n,
                          const fl_sweeps *w, void *arg);
@@ -103,6 +109,9 @@ fl_status fl_known_reserve(fl_group *g);
 /* Keys are below the table's height. */
 FL_MUST_CHECK
 fl_status fl_batch_check(const fl_table *t, const uint64_t *keys, size_t n);
+
+/* Whether a cut or a log is to hear of what changes there. */
+bool fl_stretch_is_watched(const fl_stretch *s);
 
 static inline uint64_t fl_group_key(const fl_group *g, int k)
 {

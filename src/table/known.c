@@ -214,10 +214,10 @@ static fl_status learn_group(fl_group *g, void *arg)
 
 /* --- both ----------------------------------------------------------------- */
 
-static fl_status tell_share(fl_table *t, int part, fl_split *d, void *arg)
+static fl_status tell_stretch(const fl_stretch *all, void *arg)
 {
     static const fl_sweeps sweeps = { find_whole, tell_group };
-    fl_swept s = fl_share_of(t, part, d);
+    fl_stretch s = *all;
 
     s.lo = fl_there_use(&s, tell_one, arg);
     return fl_sweep(&s, &sweeps, arg);
@@ -230,18 +230,18 @@ fl_status fl_table_tell(fl_table *t, const uint64_t *keys, size_t n,
 
     FL_ASSERT(t->acc.layout.known);
     FL_TRY(fl_batch_check(t, keys, n));
-    return fl_batch_split(t, keys, n, tell_share, &a);
+    return fl_batch_split(t, keys, n, tell_stretch, &a);
 }
 
 /* The epoch is constant under a lock. Rows that a cut watches take the longer
    way. */
-static fl_status learn_share(fl_table *t, int part, fl_split *d, void *arg)
+static fl_status learn_stretch(const fl_stretch *all, void *arg)
 {
     static const fl_sweeps sweeps = { find_whole, learn_group };
-    learning a = { fl_table_epoch(t), arg };
-    fl_swept s = fl_share_of(t, part, d);
+    fl_stretch s = *all;
+    learning a = { fl_table_epoch(s.t), arg };
 
-    if (!t->parts[part].watched)
+    if (!fl_stretch_is_watched(&s))
         s.lo = fl_there_use(&s, learn_one, &a);
     return fl_sweep(&s, &sweeps, &a);
 }
@@ -251,5 +251,5 @@ fl_status fl_table_learn(fl_table *t, const uint64_t *keys, size_t n,
 {
     FL_ASSERT(t->acc.layout.known);
     FL_TRY(fl_batch_check(t, keys, n));
-    return fl_batch_split(t, keys, n, learn_share, (void *)(uintptr_t)theirs);
+    return fl_batch_split(t, keys, n, learn_stretch, (void *)(uintptr_t)theirs);
 }

@@ -53,7 +53,8 @@ typedef struct fl_partition {
     struct fl_cut_part *cut; /* NULL: none is under way */
     bool watched;            /* what changes is kept for a cut or logged */
     uint64_t refused;
-    uint64_t waited; /* batches that found the lock taken */
+    uint64_t waited;       /* batches that found the lock taken */
+    uint64_t moved_before; /* slots of the index, when a batch came in */
 } fl_partition;
 
 static inline void *fl_partition_row(const fl_partition *p, uint32_t ref)

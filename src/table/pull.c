@@ -81,7 +81,7 @@ typedef struct hit {
 
 typedef struct lookup {
     const fl_table *t;
-    const fl_partition *p;
+    const fl_partition *only; /* all keys are of this one; NULL: of several */
     const fl_split *d;
     float *out;        /* of the block */
     uint32_t from, to; /* bytes of a row that are read */
@@ -92,20 +92,33 @@ typedef struct lookup {
 
 /* --- rows of keys that are at home ---------------------------------------- */
 
+static inline const fl_partition *part_of(const lookup *l, uint32_t key)
+{
+    return l->only ? l->only : fl_table_part(l->t, l->d->hash[key]);
+}
+
 static inline const fl_bucket *home_of(const lookup *l, uint32_t key)
 {
-    const fl_index *x = &l->p->index;
+    const fl_index *x = &part_of(l, key)->index;
 
     return fl_index_begin(x, fl_index_place(x, l->d->hash[key]));
+}
+
+/* The pool of whole rows of a key. One partition's is read once, since nothing
+   changes it meanwhile, which a compiler does not see. */
+static inline __attribute__((always_inline)) const fl_pool *
+pool_of(const lookup *l, uint32_t key, const fl_pool *only)
+{
+    return only ? only : &part_of(l, key)->pools[0];
 }
 
 /* Copies the values of keys that are in their home bucket; the others' numbers
    are put to the front of `order`; returns how many. These get the value of the
    first row for now, so that no jump depends on what was found. All rows are
    full ones, and there is one. */
-static int pull_homes(const lookup *l, uint16_t *order, int n)
+static inline __attribute__((always_inline)) int
+pull_homes_of(const lookup *l, uint16_t *order, int n, const fl_pool *only)
 {
-    const fl_pool pool = l->p->pools[0];
     const uint64_t *keys = l->d->keys;
     const uint32_t dim = l->t->config.dim, from = l->from, to = l->to;
     const fl_bucket *bucket[HOMES];
@@ -126,7 +139,8 @@ static int pull_homes(const lookup *l, uint16_t *order, int n)
 
             order[n_left] = (uint16_t)key;
             n_left += ref == 0;
-            row[at] = fl_pool_row(&pool, fl_ref_row(ref + (ref == 0)));
+            row[at] = fl_pool_row(pool_of(l, key, only),
+                                  fl_ref_row(ref + (ref == 0)));
             row_key[at] = key;
             ask_row(row[at], from, to);
         }
@@ -140,6 +154,16 @@ static int pull_homes(const lookup *l, uint16_t *order, int n)
     return n_left;
 }
 
+static int pull_homes(const lookup *l, uint16_t *order, int n)
+{
+    if (l->only) {
+        const fl_pool pool = l->only->pools[0];
+
+        return pull_homes_of(l, order, n, &pool);
+    }
+    return pull_homes_of(l, order, n, NULL);
+}
+
 /* --- rows that are there ------------------------------------------------- */
 
 static inline void push_probe(lookup *l, const fl_bucket *b, uint32_t key)
@@ -150,7 +174,7 @@ static inline void push_probe(lookup *l, const fl_bucket *b, uint32_t key)
 
 static inline void push_hit(lookup *l, uint32_t ref, uint32_t key)
 {
-    const char *row = fl_partition_row(l->p, ref);
+    const char *row = fl_partition_row(part_of(l, key), ref);
 
     ask_row(row, l->from, l->to);
     l->hits[l->hits_tail++ % RING] = (hit){ row, key, fl_ref_is_short(ref) };
@@ -249,28 +273,59 @@ static fl_status copy_new(fl_group *g, void *arg)
 
 /* --- both ---------------------------------------------------------------- */
 
-static fl_status pull_share(fl_table *t, int part, fl_split *d, void *arg)
+static bool is_empty(const fl_table *t, int part)
+{
+    return !t->parts[part].index.len;
+}
+
+/* Those that have keys have rows, too, or there is only one. */
+static fl_status pull_filled(const fl_stretch *s, void *arg)
 {
     static const fl_sweeps creating = { make_rows, copy_new };
     static const fl_sweeps only = { give_no_rows, copy_new };
     const pull_args *a = arg;
+    const fl_table *t = s->t;
     const fl_row_layout *layout = &t->acc.layout;
-    int lo = d->first[part];
-    int n_left = d->first[part + 1] - lo;
-    lookup l = { .t = t, .p = &t->parts[part], .d = d };
+    int n_left = s->hi - s->lo;
+    bool is_one = s->to == s->from + 1;
+    lookup l = { .t = t, .d = s->d };
 
-    l.out = a->out + d->at * t->config.dim;
+    l.only = is_one ? &t->parts[s->from] : NULL;
+    l.out = a->out + s->d->at * t->config.dim;
     l.from = layout->value;
     l.to = layout->value
                ? layout->value + t->config.dim * (uint32_t)sizeof(float)
                : layout->bytes;
-    if (l.p->index.len && layout->value && !layout->short_bytes &&
-        n_left >= HOMES)
-        n_left = pull_homes(&l, d->order + lo, n_left);
-    if (l.p->index.len && n_left)
-        n_left = pull_there(&l, d->order + lo, n_left);
-    return fl_sweep(&(fl_swept){ t, d, part, lo, lo + n_left },
-                    a->create ? &creating : &only, arg);
+    if (!is_one || !is_empty(t, s->from)) {
+        if (layout->value && !layout->short_bytes && n_left >= HOMES)
+            n_left = pull_homes(&l, s->d->order + s->lo, n_left);
+        if (n_left)
+            n_left = pull_there(&l, s->d->order + s->lo, n_left);
+    }
+    return fl_sweep(
+        &(fl_stretch){ s->t, s->d, s->from, s->to, s->lo, s->lo + n_left },
+        a->create ? &creating : &only, arg);
+}
+
+static bool are_filled(const fl_stretch *s)
+{
+    for (int p = s->from; p < s->to; p++)
+        if (fl_split_has(s->d, p) && is_empty(s->t, p))
+            return false;
+    return true;
+}
+
+static fl_status pull_stretch(const fl_stretch *s, void *arg)
+{
+    const uint16_t *first = s->d->first;
+
+    if (are_filled(s))
+        return pull_filled(s, arg);
+    for (int p = s->from; p < s->to; p++)
+        FL_TRY(pull_filled(
+            &(fl_stretch){ s->t, s->d, p, p + 1, first[p], first[p + 1] },
+            arg));
+    return FL_OK;
 }
 
 fl_status fl_table_pull(fl_table *t, const uint64_t *keys, size_t n,
@@ -280,7 +335,7 @@ fl_status fl_table_pull(fl_table *t, const uint64_t *keys, size_t n,
 
     a.create = kind == FL_PULL_CREATE && t->config.entry.kind == FL_ENTRY_NONE;
     FL_TRY(fl_batch_check(t, keys, n));
-    return fl_batch_split(t, keys, n, pull_share, &a);
+    return fl_batch_split(t, keys, n, pull_stretch, &a);
 }
 
 fl_status fl_table_peek(fl_table *t, const uint64_t *keys, size_t n, float *out,
@@ -290,5 +345,5 @@ fl_status fl_table_peek(fl_table *t, const uint64_t *keys, size_t n, float *out,
 
     memset(missing, 0, n);
     FL_TRY(fl_batch_check(t, keys, n));
-    return fl_batch_split(t, keys, n, pull_share, &a);
+    return fl_batch_split(t, keys, n, pull_stretch, &a);
 }

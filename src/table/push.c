@@ -102,20 +102,20 @@ static void push_one(const fl_table *t, void *row, size_t number, void *arg)
 
 /* What trainers list and push to servers: whole rows that nothing is noted
    of. */
-static bool is_simple(const fl_table *t, int part, const fl_split *d)
+static bool is_simple(const fl_stretch *s)
 {
-    const fl_row_layout *l = &t->acc.layout;
+    const fl_row_layout *l = &s->t->acc.layout;
 
-    return d->is_ordered && !l->short_bytes && !l->known &&
-           !t->parts[part].watched;
+    return s->d->is_ordered && !l->short_bytes && !l->known &&
+           !fl_stretch_is_watched(s);
 }
 
-static fl_status push_share(fl_table *t, int part, fl_split *d, void *arg)
+static fl_status push_stretch(const fl_stretch *all, void *arg)
 {
     static const fl_sweeps push = { find_pushed, apply_pushed };
-    fl_swept s = fl_share_of(t, part, d);
+    fl_stretch s = *all;
 
-    if (is_simple(t, part, d))
+    if (is_simple(&s))
         s.lo = fl_there_use(&s, push_one, arg);
     return fl_sweep(&s, &push, arg);
 }
@@ -148,7 +148,7 @@ fl_status fl_table_push_part(fl_table *t, const fl_rows *rows,
 {
     push_args p = { rows, step };
 
-    return fl_batch_split(t, rows->keys, rows->n, push_share, &p);
+    return fl_batch_split(t, rows->keys, rows->n, push_stretch, &p);
 }
 
 static fl_status push_merged(fl_table *t, const fl_rows *rows)

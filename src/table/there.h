@@ -20,53 +20,75 @@
 typedef void (*fl_there_fn)(const fl_table *t, void *row, size_t number,
                             void *arg);
 
-/* What does not change meanwhile, where a compiler sees that it does not. */
+/* A partition, of which nothing changes meanwhile, where a compiler sees that it
+   does not; and where its keys end. */
 typedef struct fl_there {
     fl_index index;
     fl_pool pool;
-    const fl_split *d;
+    int part, end;
 } fl_there;
+
+/* Goes to the partition of the key at that place. */
+static inline void fl_there_enter(fl_there *w, const fl_stretch *s, int at)
+{
+    const uint16_t *first = s->d->first;
+    const fl_partition *p;
+
+    while (first[w->part + 1] <= at)
+        w->part++;
+    p = &s->t->parts[w->part];
+    w->index = p->index;
+    w->pool = p->pools[0];
+    w->end = first[w->part + 1];
+}
 
 /* Where the search for a key begins. */
 static inline __attribute__((always_inline)) fl_bucket *
-fl_there_ask(const fl_there *w, uint32_t key)
+fl_there_ask(fl_there *w, const fl_stretch *s, int at)
 {
-    fl_bucket *b =
-        fl_index_start(&w->index, fl_index_place(&w->index, w->d->hash[key]));
+    fl_bucket *b;
 
+    if (at == w->end)
+        fl_there_enter(w, s, at);
+    b = fl_index_start(&w->index,
+                       fl_index_place(&w->index, s->d->hash[s->d->order[at]]));
     __builtin_prefetch(b);
     return b;
 }
 
 static inline __attribute__((always_inline)) char *
-fl_there_find(const fl_there *w, fl_bucket *from, uint32_t key)
+fl_there_find(fl_there *w, const fl_stretch *s, fl_bucket *from, int at)
 {
-    const uint32_t *ref = fl_index_search(from, w->d->keys[key]);
+    const uint32_t *ref;
 
+    if (at == w->end)
+        fl_there_enter(w, s, at);
+    ref = fl_index_search(from, s->d->keys[s->d->order[at]]);
     return ref ? fl_pool_row(&w->pool, fl_ref_row(*ref)) : NULL;
 }
 
-/* Uses the rows of order[lo, hi) up to the first key that has none, and gives
-   where that is. There are no short rows. Under the partition's lock. */
+/* Uses the rows of a stretch up to the first key that has none, and gives where
+   that is. There are no short rows. */
 static inline __attribute__((always_inline)) int
-fl_there_use(const fl_swept *s, fl_there_fn use, void *arg)
+fl_there_use(const fl_stretch *s, fl_there_fn use, void *arg)
 {
-    const fl_partition *p = &s->t->parts[s->part];
-    const fl_there w = { p->index, p->pools[0], s->d };
     const uint32_t bytes = s->t->acc.layout.bytes;
     const uint16_t *order = s->d->order;
     fl_bucket *from[FL_THERE_RING];
     char *rows[FL_THERE_RING], *row;
     int i = s->lo, used = s->lo, asked = s->lo;
+    fl_there to_ask = { .part = s->from }, to_find;
 
+    fl_there_enter(&to_ask, s, s->lo);
+    to_find = to_ask;
     for (; asked < s->hi && asked < s->lo + FL_THERE_AHEAD; asked++)
-        from[asked % FL_THERE_RING] = fl_there_ask(&w, order[asked]);
+        from[asked % FL_THERE_RING] = fl_there_ask(&to_ask, s, asked);
     for (; i < s->hi; i++) {
-        row = fl_there_find(&w, from[i % FL_THERE_RING], order[i]);
+        row = fl_there_find(&to_find, s, from[i % FL_THERE_RING], i);
         if (!row)
             break;
         if (asked < s->hi) {
-            from[asked % FL_THERE_RING] = fl_there_ask(&w, order[asked]);
+            from[asked % FL_THERE_RING] = fl_there_ask(&to_ask, s, asked);
             asked++;
         }
         fl_prefetch_row(row, 0, bytes);
