@@ -266,9 +266,12 @@ static fl_status wait_for_part(sharing *s, int part)
 static int enter_neighbours(const sharing *s, int from)
 {
     const uint16_t *first = s->d->first;
+    int left = s->t->n_parts - from;
+    int most =
+        from + (left < FL_BATCH_STRETCH_PARTS ? left : FL_BATCH_STRETCH_PARTS);
     int to = from + 1;
 
-    while (to < s->t->n_parts && first[to] - first[from] < FL_BATCH_STRETCH &&
+    while (to < most && first[to] - first[from] < FL_BATCH_STRETCH &&
            (!fl_split_has(s->d, to) || try_enter(s, to)))
         to++;
     return to;

@@ -75,7 +75,7 @@ static void values_move_by_what_is_added(void **state)
 {
     static uint64_t keys[N_KEYS];
     static float deltas[N_KEYS * DIM], was[N_KEYS * DIM], is[N_KEYS * DIM];
-    fl_table *t = make_table("dim=5 init=uniform(-1,1) partitions=4");
+    fl_table *t = make_table("dim=5 init=uniform(-1,1) partitions=512");
 
     (void)state;
     fill(keys, deltas);

@@ -224,7 +224,7 @@ static const happening usual[] = { push_a_few,  remove_some, assign_some,
 
 static const char *const kinds[] = {
     "dim=4 optimizer=adam partitions=1",
-    "dim=4 optimizer=sgd partitions=256 init=uniform(-1,1)",
+    "dim=4 optimizer=sgd partitions=32 init=uniform(-1,1)",
     "dim=4 accessor=ctr optimizer=adagrad partitions=2 embedx_threshold=1",
     ("dim=4 accessor=ctr optimizer=adam partitions=4 embedx_threshold=2 "
      "entry=show_click_entry:1"),

@@ -170,7 +170,7 @@ static void assert_equal_tables(fl_table *a, fl_table *b)
 
 static const char *const kinds[] = {
     "dim=3 optimizer=adam partitions=2",
-    "dim=3 accessor=ctr optimizer=adagrad partitions=64 embedx_threshold=1",
+    "dim=3 accessor=ctr optimizer=adagrad partitions=32 embedx_threshold=1",
     "dim=3 partitions=1 entry=count_filter_entry:3",
 };
 

@@ -155,7 +155,7 @@ static void threads_on_the_same_keys_lose_no_update(void **state)
     (void)state;
     count_together(1, NULL);
     count_together(2, NULL);
-    count_together(64, NULL);
+    count_together(32, NULL);
 }
 
 /* --- looking on meanwhile ------------------------------------------------ */
@@ -197,7 +197,7 @@ static void a_scan_sees_whole_rows_while_others_push(void **state)
     (void)state;
     count_together(1, scan_all);
     count_together(4, scan_all);
-    count_together(64, scan_all);
+    count_together(32, scan_all);
 }
 
 /* Nothing is unseen for so long, so nothing may go. */
