@@ -18,7 +18,7 @@
 
 #define DATA_BATCHES (600 * CTR_PER_LARGE)
 #define DATA_SEED 1
-#define TEST_BATCHES 50
+#define TEST_BATCHES (50 * CTR_PER_LARGE)
 #define TEST_SEED 2
 
 #define DENSE_BATCHES 3
@@ -177,7 +177,7 @@ static void measure_dense_rows(const ctr_data *d)
 /* BENCH_MODES names one of them. Of the small shape there is speed, of batches in
    memory ("quick") and of lines; the rest is about learning, or large messages. */
 #ifdef CTR_SMALL
-static const char *const parts[] = { "lines", "quick" };
+static const char *const parts[] = { "lines", "quick", "period" };
 #else
 static const char *const parts[] = { "quick", "auc", "wire", "way" };
 #endif
@@ -218,6 +218,8 @@ int main(void)
     }
     if (wants("auc"))
         modes_measure_auc(&data, &test);
+    if (wants("period"))
+        modes_measure_period(&data, &test);
     if (wants("wire")) {
         modes_measure_wire(&first);
         modes_measure_wire_auc(&data, &test);

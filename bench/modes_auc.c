@@ -26,8 +26,17 @@ static const ctr_net_spec net = { .optimizer = "adagrad",
 
 #define N_SEEDS 5
 #define SERVERS_MAX 2
-#define EPOCH_BATCHES 240
-#define SEED_BATCHES 120 /* by which the epochs of seeds are apart */
+
+typedef struct epoch {
+    size_t n_batches; /* of all trainers */
+    size_t apart;     /* batches by which the epochs of seeds are apart */
+    int geo_period;
+} epoch;
+
+static const epoch usual = { 240, 120, GEO_PERIOD };
+
+/* Small batches; the period is what is measured. */
+static const epoch period_epoch = { 4000, 900, 0 };
 
 static alone_spec alone_of(const ctr_data *d, const ctr_data *test,
                            alone_kind kind, uint64_t seed)
@@ -40,22 +49,22 @@ static alone_spec alone_of(const ctr_data *d, const ctr_data *test,
                          .task = { &net, d, test } };
 }
 
-static double local_epoch(const ctr_data *d, const ctr_data *test,
-                          alone_kind kind, uint64_t seed)
+static double local_epoch(const epoch *e, const ctr_data *d,
+                          const ctr_data *test, alone_kind kind, uint64_t seed)
 {
     alone_spec s = alone_of(d, test, kind, seed);
     double auc;
     alone a;
 
     alone_start(&a, &s);
-    a.next = seed * SEED_BATCHES;
-    (void)alone_train(&a, EPOCH_BATCHES);
+    a.next = seed * e->apart;
+    (void)alone_train(&a, e->n_batches);
     auc = alone_auc(&a);
     alone_end(&a);
     return auc;
 }
 
-static double job_epoch(const ctr_data *d, const ctr_data *test,
+static double job_epoch(const epoch *e, const ctr_data *d, const ctr_data *test,
                         const char *mode, int n_servers, uint64_t seed)
 {
     const ctr_task task = { &net, d, test };
@@ -65,12 +74,12 @@ static double job_epoch(const ctr_data *d, const ctr_data *test,
     job_start(&j, &(job_spec){ .mode = mode,
                                .n_servers = n_servers,
                                .n_trainers = 2,
-                               .geo_period = GEO_PERIOD,
+                               .geo_period = e->geo_period,
                                .seed = seed,
                                .work = &ctr_work,
                                .task = &task });
-    j.next = seed * SEED_BATCHES;
-    (void)job_train(&j, EPOCH_BATCHES / 2);
+    j.next = seed * e->apart;
+    (void)job_train(&j, e->n_batches / 2);
     auc = job_judge(&j, 0);
     job_end(&j);
     return auc;
@@ -90,21 +99,25 @@ static void put_difference(const char *prefix, const double *x,
     bench_figure(prefix, "auc_off_mean", &mean, 1, "auc");
 }
 
+static size_t count_seeds(void)
+{
+    return bench_repeats(N_SEEDS) < N_SEEDS ? bench_repeats(N_SEEDS) : N_SEEDS;
+}
+
 void modes_measure_auc(const ctr_data *data, const ctr_data *test)
 {
     double hogwild[N_SEEDS], joined[N_SEEDS];
     double x[SERVERS_MAX][N_MODES][N_SEEDS];
     double best = ctr_best_auc(test);
-    const size_t n =
-        bench_repeats(N_SEEDS) < N_SEEDS ? bench_repeats(N_SEEDS) : N_SEEDS;
+    const size_t n = count_seeds();
     char prefix[32];
 
     for (size_t s = 0; s < n; s++) {
-        hogwild[s] = local_epoch(data, test, ALONE_HOGWILD, s);
-        joined[s] = local_epoch(data, test, ALONE_JOINED, s);
+        hogwild[s] = local_epoch(&usual, data, test, ALONE_HOGWILD, s);
+        joined[s] = local_epoch(&usual, data, test, ALONE_JOINED, s);
         for (int k = 0; k < SERVERS_MAX; k++)
             for (size_t m = 0; m < N_MODES; m++)
-                x[k][m][s] = job_epoch(data, test, modes[m], k + 1, s);
+                x[k][m][s] = job_epoch(&usual, data, test, modes[m], k + 1, s);
     }
     bench_figure("modes.best", "auc", &best, 1, "auc");
     bench_figure("modes.local", "auc", hogwild, n, "auc");
@@ -115,6 +128,31 @@ void modes_measure_auc(const ctr_data *data, const ctr_data *test)
             bench_figure(prefix, "auc", x[k][m], n, "auc");
             put_difference(prefix, x[k][m], m ? hogwild : joined, n);
         }
+}
+
+/* --- how often geo exchanges ------------------------------------------------ */
+
+void modes_measure_period(const ctr_data *data, const ctr_data *test)
+{
+    static const int periods[] = { 100, 200, 400 };
+    const size_t n = count_seeds();
+    double local[N_SEEDS], x[N_SEEDS];
+    char prefix[48];
+
+    for (size_t s = 0; s < n; s++)
+        local[s] = local_epoch(&period_epoch, data, test, ALONE_HOGWILD, s);
+    bench_figure("modes.local.small", "auc", local, n, "auc");
+    for (size_t i = 0; i < sizeof periods / sizeof *periods; i++) {
+        epoch e = period_epoch;
+
+        e.geo_period = periods[i];
+        for (size_t s = 0; s < n; s++)
+            x[s] = job_epoch(&e, data, test, "geo", 1, s);
+        snprintf(prefix, sizeof prefix, "modes.geo.small.1s2t.every%d",
+                 periods[i]);
+        bench_figure(prefix, "auc", x, n, "auc");
+        put_difference(prefix, x, local, n);
+    }
 }
 
 /* --- the way there -------------------------------------------------------- */

@@ -286,6 +286,21 @@ static void put_all(const speed *s)
                 put_job(s, &s->groups[g], m);
 }
 
+static void check_wanted(const speed *s)
+{
+    size_t n = 0;
+
+    for (size_t g = 0; g < N_SHAPES; g++)
+        n += has_jobs(&s->groups[g]);
+    if (n)
+        return;
+    fprintf(stderr,
+            "BENCH_JOB=%s is no job; there is MODE.1s2t and MODE.2s2t, with "
+            ".tcp behind it or without, of sync, half_async, async and geo\n",
+            getenv("BENCH_JOB"));
+    exit(1);
+}
+
 void modes_measure_speed(const speed_course *course)
 {
     speed *s = bench_alloc(sizeof *s);
@@ -294,9 +309,10 @@ void modes_measure_speed(const speed_course *course)
     s->n_rounds = bench_repeats(ROUNDS);
     if (s->n_rounds > ROUNDS_MAX)
         s->n_rounds = ROUNDS_MAX;
-    start_refs(s);
     for (size_t g = 0; g < N_SHAPES; g++)
         start_jobs(&s->groups[g], course, &shapes[g]);
+    check_wanted(s);
+    start_refs(s);
     for (size_t r = 0; r < s->n_rounds; r++)
         for (size_t g = 0; g < N_SHAPES; g++)
             run_group(s, &s->groups[(g + r) % N_SHAPES], r);
