@@ -322,9 +322,10 @@ static fl_status pull_stretch(const fl_stretch *s, void *arg)
     if (are_filled(s))
         return pull_filled(s, arg);
     for (int p = s->from; p < s->to; p++)
-        FL_TRY(pull_filled(
-            &(fl_stretch){ s->t, s->d, p, p + 1, first[p], first[p + 1] },
-            arg));
+        if (fl_split_has(s->d, p))
+            FL_TRY(pull_filled(
+                &(fl_stretch){ s->t, s->d, p, p + 1, first[p], first[p + 1] },
+                arg));
     return FL_OK;
 }
 

@@ -158,6 +158,46 @@ static void threads_on_the_same_keys_lose_no_update(void **state)
     count_together(32, NULL);
 }
 
+/* A few keys at a time, of partitions that are still empty, as are those between
+   them. */
+#define N_FIRST 60
+
+static void pull_a_few(void *arg)
+{
+    const worker *w = arg;
+    float values[3 * DIM];
+
+    for (size_t k = 0; k < N_FIRST; k += 3)
+        assert_ok(fl_table_pull(w->t, w->keys + k, 3, FL_PULL_CREATE, values));
+}
+
+static void make_first_rows(worker *w)
+{
+    fl_table *t = new_table(32);
+    fl_thread *threads[N_THREADS];
+
+    for (size_t i = 0; i < N_THREADS; i++) {
+        w[i].t = t;
+        for (size_t k = 0; k < N_FIRST; k++)
+            w[i].keys[k] = fl_mix64((k * 7 + i * 11) % N_FIRST);
+        assert_ok(fl_thread_start(&threads[i], "pulls", pull_a_few, &w[i]));
+    }
+    for (size_t i = 0; i < N_THREADS; i++)
+        fl_thread_join(threads[i]);
+    assert_int_equal(stats_of(t).rows, N_FIRST);
+    fl_table_destroy(t);
+}
+
+static void threads_that_pull_a_few_keys_make_each_row_once(void **state)
+{
+    worker *w = calloc(N_THREADS, sizeof(*w));
+
+    (void)state;
+    for (int round = 0; round < 100; round++)
+        make_first_rows(w);
+    free(w);
+}
+
 /* --- looking on meanwhile ------------------------------------------------ */
 
 typedef struct look {
@@ -285,6 +325,7 @@ int main(void)
         cmocka_unit_test(
             threads_on_different_partitions_do_not_disturb_each_other),
         cmocka_unit_test(threads_on_the_same_keys_lose_no_update),
+        cmocka_unit_test(threads_that_pull_a_few_keys_make_each_row_once),
         cmocka_unit_test(a_scan_sees_whole_rows_while_others_push),
         cmocka_unit_test(care_of_a_table_disturbs_no_one),
         cmocka_unit_test(rows_may_go_while_others_push),
