@@ -175,7 +175,8 @@ static void measure_dense_rows(const ctr_data *d)
 }
 
 /* BENCH_MODES names one of them. Of the small shape there is speed, of batches in
-   memory ("quick") and of lines; the rest is about learning, or large messages. */
+   memory ("quick") and of lines, and what geo learns by its period; the rest is about
+   learning, or large messages. */
 #ifdef CTR_SMALL
 static const char *const parts[] = { "lines", "quick", "period" };
 #else
