@@ -96,11 +96,6 @@ static inline fl_group *group_at(const pipeline *l, unsigned i)
     return &l->groups[i & (l->ring - 1)];
 }
 
-static inline bool is_one(const fl_stretch *s)
-{
-    return s->to == s->from + 1;
-}
-
 static fl_partition *part_at(const fl_stretch *s, int at)
 {
     return fl_table_part(s->t, s->d->hash[s->d->order[at]]);
@@ -111,7 +106,7 @@ static int count_group(const fl_stretch *s, int lo)
 {
     const fl_partition *p = part_at(s, lo);
     int n = s->hi - lo < FL_BATCH_GROUP ? s->hi - lo : FL_BATCH_GROUP;
-    int k = is_one(s) ? n : 1;
+    int k = fl_stretch_is_one(s) ? n : 1;
 
     while (k < n && part_at(s, lo + k) == p)
         k++;
@@ -171,7 +166,7 @@ fl_status fl_sweep(const fl_stretch *s, const fl_sweeps *w, void *arg)
 {
     fl_group groups[RING];
     pipeline l = { .groups = groups,
-                   .ring = is_one(s) ? RING_OF_FULL : RING,
+                   .ring = fl_stretch_is_one(s) ? RING_OF_FULL : RING,
                    .next = s->lo };
 
     while (l.next < s->hi) {

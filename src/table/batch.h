@@ -71,6 +71,11 @@ typedef struct fl_stretch {
     int lo, hi;
 } fl_stretch;
 
+static inline bool fl_stretch_is_one(const fl_stretch *s)
+{
+    return s->to == s->from + 1;
+}
+
 static inline bool fl_split_has(const fl_split *d, int part)
 {
     return d->first[part] != d->first[part + 1];

@@ -287,7 +287,7 @@ static fl_status pull_filled(const fl_stretch *s, void *arg)
     const fl_table *t = s->t;
     const fl_row_layout *layout = &t->acc.layout;
     int n_left = s->hi - s->lo;
-    bool is_one = s->to == s->from + 1;
+    bool is_one = fl_stretch_is_one(s);
     lookup l = { .t = t, .d = s->d };
 
     l.only = is_one ? &t->parts[s->from] : NULL;
